@@ -40,9 +40,9 @@ struct Problem {
   void winograd(int pass) {
     const float* const no_bias = nullptr;
     if (pass == 0)
-      conv::winograd_run(conv::winograd_forward(s), forth, x.data(), w.data(), forth_strides, false, no_bias, y.data());
+      conv::winograd_run(conv::winograd_forward(s), forth, x.data(), w.data(), forth_strides, no_bias, y.data());
     if (pass == 1)
-      conv::winograd_run(conv::winograd_backward(s), back, y.data(), w.data(), back_strides, true, no_bias, x.data());
+      conv::winograd_run(conv::winograd_backward(s), back, y.data(), w.data(), back_strides, no_bias, x.data());
     if (pass == 2) conv::winograd_backward_weight(s, x.data(), y.data(), w.data());
   }
 };
@@ -72,8 +72,8 @@ void add_conv_ladder(const Filters& filters) {
           const Speed speed = speed_now();
           for (auto _ : state) (problem.get()->*run)(pass);
           const double elements = static_cast<double>(problem->x.size() + problem->w.size() + problem->y.size());
-          set_counters(state, 4 * elements, 2.0 * static_cast<double>(problem->y.size()) * static_cast<double>(s.taps()),
-                       speed);
+          const double products = static_cast<double>(problem->y.size()) * static_cast<double>(s.taps());
+          set_counters(state, 4 * elements, 2 * products, speed);
         })->UseRealTime();
       }
 }

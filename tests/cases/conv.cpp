@@ -144,8 +144,8 @@ Tuple<2> random_pair(Draw& d, int64_t low, int64_t high) {
   return {h, d.chance(50) ? h : d.between(low, high)};
 }
 
-/// A shape that Winograd's convolution serves on the CPU, with values of the case's own magnitude: errors are relative to
-/// the largest value of a tile, not to a result's own terms.
+/// A shape that Winograd's convolution serves on the CPU, with values of the case's own magnitude: errors are relative
+/// to the largest value of a tile, not to a result's own terms.
 Sample random_winograd(Draw& d) {
   const int64_t padding = d.below(2);
   const int64_t height = d.between(13, 18) - 2 * padding, width = d.between(13, 18) - 2 * padding;

@@ -45,14 +45,14 @@ void check(const Conv2dShape& s, const std::string& expected) {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
 
-/// Seven images whose results Winograd's convolution computes.
+/// Images whose results Winograd's convolution computes.
 struct Images {
-  Conv2dShape s = shape(7, 18, 13, 14, 17, {.pad = 1});
+  Conv2dShape s;
   test::Case<float> c{s};
   std::vector<float> y = std::vector<float>(c.dy.size()), dx = std::vector<float>(c.x.size()),
                      dw = std::vector<float>(c.w.size());
 
-  Images() { REQUIRE(served(s) == "y dx dw"); }
+  explicit Images(const Conv2dShape& shape_) : s(shape_) { REQUIRE(served(s) == "y dx dw"); }
   void run() {
     conv2d_forward(s, c.x.data(), c.w.data(), c.b.data(), y.data());
     conv2d_backward_input(s, c.dy.data(), c.w.data(), dx.data());
@@ -103,12 +103,28 @@ TEST_CASE("winograd: values on both sides of each limit") {
   check(shape(6, 16, 16, 16, 47, {}), "y dw");
   check(shape(6, 48, 15, 15, 16, {.pad = 2}), "y dx dw");
   check(shape(6, 47, 15, 15, 16, {.pad = 2}), "dx");
-  check(shape(6, 64, 14, 14, 64, {.pad = 3}), "");
+  check(shape(6, 16, 14, 14, 16, {.pad = 3}), "dx");
   check(shape(6, 32, 16, 16, 32, {.pad = 1, .groups = 2}), "");
   check(shape(6, 16, 31, 31, 16, {.stride = 2, .pad = 1}), "");
   check(shape(6, 16, 18, 18, 16, {.pad = 1, .dilation = 2}), "");
   check(shape(6, 16, 16, 18, 16, {.kernel_w = 5, .pad = 1}), "");
   check(shape(6, 16, 17, 17, 32, {.pad = 1, .extra = 1}), "");
+}
+
+TEST_CASE("winograd: a stride of 2 on both sides of each limit") {
+  const auto strided = [](int64_t batch, int64_t in, int64_t h, int64_t w, int64_t out, int64_t pad) {
+    return shape(batch, in, h, w, out, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = pad});
+  };
+  check(strided(16, 32, 16, 16, 48, 1), "y dx");
+  check(strided(15, 32, 16, 16, 48, 1), "");  // tiles
+  check(strided(16, 32, 16, 16, 47, 1), "y");  // a corner of dx has one pixel's terms
+  check(strided(16, 31, 16, 16, 48, 1), "");  // channels
+  check(strided(16, 33, 16, 16, 50, 1), "dx");
+  check(strided(16, 32, 17, 16, 48, 1), "");  // a row that no window reaches
+  check(strided(17, 32, 20, 16, 48, 0), "y dx dw");
+  check(strided(16, 48, 14, 14, 51, 2), "y dx");
+  CHECK(served(strided(16, 64, 12, 12, 33, 3)) == "dx");
+  check(strided(1, 32, 80, 78, 32, 1), "y dw");
 }
 
 TEST_CASE("winograd: channels that are no multiple of a vector, tiles over each edge, one or several images a task") {
@@ -121,29 +137,36 @@ TEST_CASE("winograd: channels that are no multiple of a vector, tiles over each 
   check(shape(1, 70, 26, 25, 67, {.pad = 1}), "y dx");
 }
 
+const Conv2dShape kPlain = shape(7, 18, 13, 14, 17, {.pad = 1});
+const Conv2dShape kStrided = shape(16, 32, 14, 18, 48, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1});
+
+void check_with(const Images& clean, const char* where, float value, std::vector<float> test::Case<float>::*values,
+                int64_t i) {
+  Images spoiled = clean;
+  (spoiled.c.*values)[at(i)] = value;
+  const std::string verdict = spoiled.verdict();
+  CHECK_MESSAGE(verdict.empty(), describe(clean.s), ": ", value, " in ", where, " at ", i, ": ", verdict);
+}
+
 TEST_CASE("winograd: a value that is not finite, or overflows in a tile, reaches its own window alone") {
-  const Images clean;
-  using Values = std::vector<float> test::Case<float>::*;
-  const auto check_with = [&](const char* where, float value, Values values, int64_t i) {
-    Images spoiled = clean;
-    (spoiled.c.*values)[at(i)] = value;
-    const std::string verdict = spoiled.verdict();
-    CHECK_MESSAGE(verdict.empty(), value, " in ", where, " at ", i, ": ", verdict);
-  };
+  const Images clean(kPlain);
   const Conv2dShape& s = clean.s;
   const int64_t plane = (3 * s.in_channels + 10) * s.in_plane();
   for (const float value : {kNan, -kInfinity, 3e38f}) {
-    check_with("x", value, &test::Case<float>::x, plane + 5 * s.in_w + 6);
-    check_with("the weight", value, &test::Case<float>::w, 4 * s.taps() + 100);
-    check_with("the gradient of y", value, &test::Case<float>::dy, 5 * s.out_plane() + 33);
-    check_with("the bias", value, &test::Case<float>::b, 3);
+    check_with(clean, "x", value, &test::Case<float>::x, plane + 5 * s.in_w + 6);
+    check_with(clean, "the weight", value, &test::Case<float>::w, 4 * s.taps() + 100);
+    check_with(clean, "the gradient of y", value, &test::Case<float>::dy, 5 * s.out_plane() + 33);
+    check_with(clean, "the bias", value, &test::Case<float>::b, 3);
   }
-  check_with("x", kInfinity, &test::Case<float>::x, plane);
-  check_with("x", kInfinity, &test::Case<float>::x, plane + s.in_plane() - 1);
+  check_with(clean, "x", kInfinity, &test::Case<float>::x, plane);
+  check_with(clean, "x", kInfinity, &test::Case<float>::x, plane + s.in_plane() - 1);
+  const Images strided(kStrided);
+  check_with(strided, "x", kNan, &test::Case<float>::x, plane + 5 * s.in_w + 6);
+  check_with(strided, "the gradient of y", kInfinity, &test::Case<float>::dy, 5 * strided.s.out_plane() + 33);
 }
 
 TEST_CASE("winograd: other images keep their bits where one has a value that is not finite") {
-  Images clean, spoiled;
+  Images clean(kPlain), spoiled(kPlain);
   clean.run();
   spoiled.c.x[at((3 * spoiled.s.in_channels + 10) * spoiled.s.in_plane() + 50)] = kNan;
   spoiled.run();
@@ -155,11 +178,18 @@ TEST_CASE("winograd: other images keep their bits where one has a value that is 
 
 TEST_CASE("winograd: first and second derivatives of a penalty on gradients are those in double precision") {
   manual_seed(17);
-  const Tensor x = rand({5, 33, 16, 17}) * 2 - 1, w = rand({50, 33, 3, 3}) * 2 - 1;
-  for (const int64_t padding : {0, 1}) {
-    const auto derivatives = [&](DType dtype) {
+  struct Layer {
+    Shape x, w;
+    Conv2dOptions options;
+  };
+  for (const auto& [x_sizes, w_sizes, options] : {Layer{{5, 33, 16, 17}, {50, 33, 3, 3}, {}},
+                                                 Layer{{5, 33, 16, 17}, {34, 33, 3, 3}, {.padding = 1}},
+                                                 Layer{{25, 48, 16, 14}, {50, 48, 4, 4}, {.stride = 2, .padding = 1}}
+                                                }) {
+    const Tensor x = rand(x_sizes) * 2 - 1, w = rand(w_sizes) * 2 - 1;
+    const auto derivatives = [&, &o = options](DType dtype) {
       const Tensor image = x.to(dtype).requires_grad_(), weight = w.to(dtype).requires_grad_();
-      const Tensor y = conv2d(image, weight, {}, {.padding = padding});
+      const Tensor y = conv2d(image, weight, {}, o);
       const std::vector<Tensor> first = grad({(y * y).sum()}, {image, weight}, {.create_graph = true});
       std::vector<Tensor> all = grad({first[0].sum() + (first[1] * first[1]).mean()}, {image, weight}, {});
       all.insert(all.end(), {y.detach(), first[0].detach(), first[1].detach()});
@@ -169,7 +199,7 @@ TEST_CASE("winograd: first and second derivatives of a penalty on gradients are 
     for (std::size_t i = 0; i < single.size(); ++i) {
       const double largest = exact[i].abs().max().item<double>();
       const std::string wrong = test::compare(single[i], exact[i], {.ulps = 0, .scale = largest}, 8);
-      CHECK_MESSAGE(wrong.empty(), "derivative ", i, ", padding ", padding, ": ", wrong);
+      CHECK_MESSAGE(wrong.empty(), "derivative ", i, " of ", to_string(w_sizes), ": ", wrong);
     }
   }
 }

@@ -47,7 +47,7 @@ void forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T*
   if constexpr (std::is_same_v<T, float>) {
     const detail::WinogradPlan tiles = detail::winograd_forward(s);
     if (detail::serves_winograd(s, tiles, detail::kWinogradTiles))
-      return detail::winograd_run(tiles, plan, x, w, strides, false, bias, y);
+      return detail::winograd_run(tiles, plan, x, w, strides, bias, y);
   }
   detail::direct_run(plan, s.batch, s.groups, x, w, strides, bias, y);
 }
@@ -78,7 +78,7 @@ void backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
   if constexpr (std::is_same_v<T, float>) {
     const detail::WinogradPlan tiles = detail::winograd_backward(s);
     if (detail::serves_winograd(s, tiles, detail::kWinogradTiles))
-      return detail::winograd_run(tiles, plan, dy, w, strides, true, no_bias, dx);
+      return detail::winograd_run(tiles, plan, dy, w, strides, no_bias, dx);
   }
   detail::direct_run(plan, s.batch, s.groups, dy, w, strides, no_bias, dx);
 }

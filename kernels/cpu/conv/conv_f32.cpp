@@ -24,11 +24,9 @@ const ConvOps<float>& conv_ops_f32() {
                                      &pad_lines<float>};
   return ops;
 }
-const WinogradOps<float>& winograd_ops_f32() {
-  static constexpr WinogradOps<float> ops{
-      &winograd_forth<InputLine, float>, &winograd_forth<WeightLine, float>, &winograd_forth<GradientLine, float>,
-      &winograd_back<OutputLine, float>, &winograd_back<WeightGradientLine, float>};
-  return ops;
+const WinogradOps<float>& winograd_ops_f32(int64_t taps) {
+  static constexpr WinogradOps<float> two = winograd_transforms<2, float>(), three = winograd_transforms<3, float>();
+  return taps == 2 ? two : three;
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
@@ -44,8 +42,8 @@ const ConvOps<float>& conv_ops<float>() {
   return HWY_DYNAMIC_DISPATCH(conv_ops_f32)();
 }
 
-const WinogradOps<float>& winograd_ops() {
-  return HWY_DYNAMIC_DISPATCH(winograd_ops_f32)();
+const WinogradOps<float>& winograd_ops(int64_t taps) {
+  return HWY_DYNAMIC_DISPATCH(winograd_ops_f32)(taps);
 }
 }  // namespace levin::kernels::cpu
 #endif

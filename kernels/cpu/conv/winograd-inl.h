@@ -1,4 +1,5 @@
-// Transforms of Winograd's convolution F(4 x 4, 3 x 3); channels are the lanes. Compiled once for each target.
+// Transforms of Winograd's convolutions F(4 x 4, 3 x 3) and F(4 x 4, 2 x 2); channels are the lanes. Compiled once for
+// each target.
 #include "kernels/cpu/conv/ops.h"
 #include "kernels/cpu/simd-inl.h"
 
@@ -12,107 +13,127 @@
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
-// The points of interpolation are 0, a, -a, b, -b and infinity with a = sqrt(1/2) and b = sqrt(2): a² + b² = 5/2,
-// a² b² = 1.
+// The points of interpolation are 0 (for three taps only), a, -a, b, -b and infinity, in this order, with a = sqrt(1/2)
+// and b = sqrt(2): a² + b² = 5/2, a² b² = 1.
 inline constexpr double kPointA = 0.70710678118654752440, kPointB = 1.41421356237309504880;
 
-/// One direction of the input's transform, B^T: the products of the other five factors of the polynomial
-/// x (x² - a²) (x² - b²) for each point.
+/// One direction of the input's transform, B^T: for each point, the product of the other points' factors of
+/// x (x² - a²) (x² - b²), for two taps of (x² - a²) (x² - b²).
+template <int taps>
 struct InputLine {
-  static constexpr int in = 6, out = 6;
+  static constexpr int in = taps + 3, out = taps + 3, first = taps - 2;
   template <class V>
   static HWY_INLINE void apply(const V* x, V* y) {
     using T = hn::TFromV<V>;
     const hn::DFromV<V> d;
     const auto a = hn::Set(d, T(kPointA)), b = hn::Set(d, T(kPointB));
     const auto two = hn::Set(d, T(2)), half = hn::Set(d, T(0.5)), both = hn::Set(d, T(2.5));
-    y[0] = hn::NegMulAdd(both, x[2], hn::Add(x[0], x[4]));
-    const auto even_a = hn::NegMulAdd(two, x[2], x[4]), odd_a = hn::NegMulAdd(two, x[1], x[3]);
-    y[1] = hn::MulAdd(a, odd_a, even_a);
-    y[2] = hn::NegMulAdd(a, odd_a, even_a);
-    const auto even_b = hn::NegMulAdd(half, x[2], x[4]), odd_b = hn::NegMulAdd(half, x[1], x[3]);
-    y[3] = hn::MulAdd(b, odd_b, even_b);
-    y[4] = hn::NegMulAdd(b, odd_b, even_b);
-    y[5] = hn::NegMulAdd(both, x[3], hn::Add(x[1], x[5]));
+    const V* v = x + first;
+    const auto even_a = hn::NegMulAdd(two, v[1], v[3]), odd_a = hn::NegMulAdd(two, v[0], v[2]);
+    const auto even_b = hn::NegMulAdd(half, v[1], v[3]), odd_b = hn::NegMulAdd(half, v[0], v[2]);
+    if constexpr (first == 1) y[0] = hn::NegMulAdd(both, x[2], hn::Add(x[0], x[4]));
+    y[first] = hn::MulAdd(a, odd_a, even_a);
+    y[first + 1] = hn::NegMulAdd(a, odd_a, even_a);
+    y[first + 2] = hn::MulAdd(b, odd_b, even_b);
+    y[first + 3] = hn::NegMulAdd(b, odd_b, even_b);
+    y[first + 4] = hn::NegMulAdd(both, v[2], hn::Add(v[0], v[4]));
   }
 };
 
 /// One direction of the output's transform, A^T: row k has the k-th powers of the points.
+template <int taps>
 struct OutputLine {
-  static constexpr int in = 6, out = 4;
+  static constexpr int in = taps + 3, out = 4, first = taps - 2;
   template <class V>
   static HWY_INLINE void apply(const V* x, V* y) {
     using T = hn::TFromV<V>;
     const hn::DFromV<V> d;
-    const auto sum_a = hn::Add(x[1], x[2]), sum_b = hn::Add(x[3], x[4]);
-    const auto a = hn::Mul(hn::Set(d, T(kPointA)), hn::Sub(x[1], x[2]));
-    const auto b = hn::Mul(hn::Set(d, T(kPointB)), hn::Sub(x[3], x[4]));
+    const V* m = x + first;
+    const auto sum_a = hn::Add(m[0], m[1]), sum_b = hn::Add(m[2], m[3]);
+    const auto a = hn::Mul(hn::Set(d, T(kPointA)), hn::Sub(m[0], m[1]));
+    const auto b = hn::Mul(hn::Set(d, T(kPointB)), hn::Sub(m[2], m[3]));
     const auto two = hn::Set(d, T(2)), half = hn::Set(d, T(0.5));
-    y[0] = hn::Add(x[0], hn::Add(sum_a, sum_b));
+    y[0] = hn::Add(sum_a, sum_b);
+    if constexpr (first == 1) y[0] = hn::Add(x[0], y[0]);
     y[1] = hn::Add(a, b);
     y[2] = hn::MulAdd(two, sum_b, hn::Mul(half, sum_a));
-    y[3] = hn::MulAdd(two, b, hn::MulAdd(half, a, x[5]));
+    y[3] = hn::MulAdd(two, b, hn::MulAdd(half, a, m[4]));
   }
 };
 
 /// The transpose of OutputLine, A, for the gradient of the output.
+template <int taps>
 struct GradientLine {
-  static constexpr int in = 4, out = 6;
+  static constexpr int in = 4, out = taps + 3, first = taps - 2;
   template <class V>
   static HWY_INLINE void apply(const V* x, V* y) {
     using T = hn::TFromV<V>;
     const hn::DFromV<V> d;
     const auto a = hn::Set(d, T(kPointA)), b = hn::Set(d, T(kPointB));
     const auto two = hn::Set(d, T(2)), half = hn::Set(d, T(0.5));
-    y[0] = x[0];
     const auto even_a = hn::MulAdd(half, x[2], x[0]), odd_a = hn::MulAdd(half, x[3], x[1]);
-    y[1] = hn::MulAdd(a, odd_a, even_a);
-    y[2] = hn::NegMulAdd(a, odd_a, even_a);
     const auto even_b = hn::MulAdd(two, x[2], x[0]), odd_b = hn::MulAdd(two, x[3], x[1]);
-    y[3] = hn::MulAdd(b, odd_b, even_b);
-    y[4] = hn::NegMulAdd(b, odd_b, even_b);
-    y[5] = x[3];
+    if constexpr (first == 1) y[0] = x[0];
+    y[first] = hn::MulAdd(a, odd_a, even_a);
+    y[first + 1] = hn::NegMulAdd(a, odd_a, even_a);
+    y[first + 2] = hn::MulAdd(b, odd_b, even_b);
+    y[first + 3] = hn::NegMulAdd(b, odd_b, even_b);
+    y[first + 4] = x[3];
   }
 };
 
-// G divides by the products of the differences of the points: 1 at 0, 2 a² (a² - b²) = -3/2 at a and -a,
-// 2 b² (b² - a²) = 6 at b and -b.
-inline constexpr double kShareA = -2.0 / 3.0, kShareB = 1.0 / 6.0;
+// G divides a point's row (1, p, p²) or (1, p) by the product of its differences from the other points. For three taps
+// that is 1 at 0, 2 a² (a² - b²) = -3/2 at a and -a, and 2 b² (b² - a²) = 6 at b and -b; for two taps -3 a, 3 a,
+// 3 b and -3 b.
+inline constexpr double kShareA = -2.0 / 3.0, kShareB = 1.0 / 6.0, kThird = 1.0 / 3.0;
 
 /// One direction of the weight's transform, G.
+template <int taps>
 struct WeightLine {
-  static constexpr int in = 3, out = 6;
+  static constexpr int in = taps, out = taps + 3;
   template <class V>
   static HWY_INLINE void apply(const V* x, V* y) {
     using T = hn::TFromV<V>;
     const hn::DFromV<V> d;
-    const auto share_a = hn::Set(d, T(kShareA)), share_b = hn::Set(d, T(kShareB));
-    y[0] = x[0];
-    const auto even_a = hn::Mul(share_a, hn::MulAdd(hn::Set(d, T(0.5)), x[2], x[0]));
-    const auto odd_a = hn::Mul(hn::Set(d, T(kShareA * kPointA)), x[1]);
-    y[1] = hn::Add(even_a, odd_a);
-    y[2] = hn::Sub(even_a, odd_a);
-    const auto even_b = hn::Mul(share_b, hn::MulAdd(hn::Set(d, T(2)), x[2], x[0]));
-    const auto odd_b = hn::Mul(hn::Set(d, T(kShareB * kPointB)), x[1]);
-    y[3] = hn::Add(even_b, odd_b);
-    y[4] = hn::Sub(even_b, odd_b);
-    y[5] = x[2];
+    const auto put = [&](int at, V even, V odd) HWY_ATTR {
+      y[at] = hn::Add(even, odd);
+      y[at + 1] = hn::Sub(even, odd);
+    };
+    if constexpr (taps == 3) {
+      y[0] = x[0];
+      put(1, hn::Mul(hn::Set(d, T(kShareA)), hn::MulAdd(hn::Set(d, T(0.5)), x[2], x[0])),
+          hn::Mul(hn::Set(d, T(kShareA * kPointA)), x[1]));
+      put(3, hn::Mul(hn::Set(d, T(kShareB)), hn::MulAdd(hn::Set(d, T(2)), x[2], x[0])),
+          hn::Mul(hn::Set(d, T(kShareB * kPointB)), x[1]));
+    } else {
+      const auto even = hn::Mul(hn::Set(d, T(kThird)), x[1]);
+      put(0, hn::Neg(even), hn::Mul(hn::Set(d, T(-kThird / kPointA)), x[0]));
+      put(2, even, hn::Mul(hn::Set(d, T(kThird / kPointB)), x[0]));
+    }
+    y[taps + 2] = x[taps - 1];
   }
 };
 
 /// The transpose of WeightLine, G^T, for the gradient of the weight.
+template <int taps>
 struct WeightGradientLine {
-  static constexpr int in = 6, out = 3;
+  static constexpr int in = taps + 3, out = taps, first = taps - 2;
   template <class V>
   static HWY_INLINE void apply(const V* x, V* y) {
     using T = hn::TFromV<V>;
     const hn::DFromV<V> d;
-    const auto a = hn::Mul(hn::Set(d, T(kShareA)), hn::Add(x[1], x[2]));
-    const auto b = hn::Mul(hn::Set(d, T(kShareB)), hn::Add(x[3], x[4]));
-    y[0] = hn::Add(x[0], hn::Add(a, b));
-    y[1] = hn::MulAdd(hn::Set(d, T(kShareA * kPointA)), hn::Sub(x[1], x[2]),
-                      hn::Mul(hn::Set(d, T(kShareB * kPointB)), hn::Sub(x[3], x[4])));
-    y[2] = hn::MulAdd(hn::Set(d, T(2)), b, hn::MulAdd(hn::Set(d, T(0.5)), a, x[5]));
+    const V* m = x + first;
+    const auto sum_a = hn::Add(m[0], m[1]), sum_b = hn::Add(m[2], m[3]);
+    const auto odd_a = hn::Sub(m[0], m[1]), odd_b = hn::Sub(m[2], m[3]);
+    if constexpr (taps == 3) {
+      const auto a = hn::Mul(hn::Set(d, T(kShareA)), sum_a), b = hn::Mul(hn::Set(d, T(kShareB)), sum_b);
+      y[0] = hn::Add(x[0], hn::Add(a, b));
+      y[1] = hn::MulAdd(hn::Set(d, T(kShareA * kPointA)), odd_a, hn::Mul(hn::Set(d, T(kShareB * kPointB)), odd_b));
+      y[2] = hn::MulAdd(hn::Set(d, T(2)), b, hn::MulAdd(hn::Set(d, T(0.5)), a, m[4]));
+    } else {
+      y[0] = hn::MulAdd(hn::Set(d, T(-kThird / kPointA)), odd_a, hn::Mul(hn::Set(d, T(kThird / kPointB)), odd_b));
+      y[1] = hn::MulAdd(hn::Set(d, T(kThird)), hn::Sub(sum_b, sum_a), m[4]);
+    }
   }
 };
 
@@ -139,7 +160,7 @@ HWY_INLINE void transform_square(const Load& load, const Store& store) {
   }
 }
 
-/// From pixels to the domain of the transform: the input (6 x 6) and the gradient of the output (4 x 4).
+/// From pixels to the domain of the transform: the input, the weight and the gradient of the output.
 template <class Line, class T>
 void winograd_forth(const WinogradTiles<T>& g) {
   const Simd<T> d;
@@ -155,8 +176,8 @@ void winograd_forth(const WinogradTiles<T>& g) {
   }
 }
 
-/// From the domain of the transform to pixels: the output (4 x 4) and the gradient of the weight (3 x 3). Returns
-/// whether all of them are finite.
+/// From the domain of the transform to pixels: the output and the gradient of the weight. Returns whether all of them
+/// are finite.
 template <class Line, class T>
 bool winograd_back(const WinogradTiles<T>& g) {
   const Simd<T> d;
@@ -177,6 +198,13 @@ bool winograd_back(const WinogradTiles<T>& g) {
     }
   }
   return hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+}
+
+template <int taps, class T>
+constexpr WinogradOps<T> winograd_transforms() {
+  return {&winograd_forth<InputLine<taps>, T>, &winograd_forth<WeightLine<taps>, T>,
+          &winograd_forth<GradientLine<taps>, T>, &winograd_back<OutputLine<taps>, T>,
+          &winograd_back<WeightGradientLine<taps>, T>};
 }
 
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

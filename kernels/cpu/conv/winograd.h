@@ -19,242 +19,225 @@
 // planes are transposed on the way in and out.
 
 #include "kernels/cpu/conv/direct.h"
+#include "kernels/cpu/conv/winograd_plan.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace levin::kernels::cpu::detail {
 
-inline constexpr int64_t kWinogradTile = 4, kWinogradInput = 6, kWinogradPoints = 36, kWinogradKernel = 9;
-
-/// With fewer tiles, the transforms of the weight or of its gradient cost more than the tiles save.
-inline constexpr int64_t kWinogradTiles = 48, kWinogradWeightTiles = 96;
-
-/// The tiles of one convolution: result pixel r reads the source's pixels r + origin to r + origin + 2, in both
-/// directions.
-struct WinogradPlan {
-  int64_t batch, source_channels, result_channels;
-  int64_t source_h, source_w, result_h, result_w, origin_h, origin_w;
-  int64_t tiles_h = (result_h + kWinogradTile - 1) / kWinogradTile;
-  int64_t tiles_w = (result_w + kWinogradTile - 1) / kWinogradTile;
-
-  int64_t source_plane() const { return source_h * source_w; }
-  int64_t result_plane() const { return result_h * result_w; }
-  int64_t tiles() const { return tiles_h * tiles_w; }  // of one image
-};
-
-inline WinogradPlan winograd_forward(const Conv2dShape& s) {
-  return {s.batch, s.in_channels, s.out_channels, s.in_h, s.in_w, s.out_h, s.out_w, -s.pad_h, -s.pad_w};
-}
-inline WinogradPlan winograd_backward(const Conv2dShape& s) {
-  return {s.batch, s.out_channels, s.in_channels, s.out_h, s.out_w, s.in_h, s.in_w, s.pad_h - 2, s.pad_w - 2};
-}
-
-/// True where Winograd was measured to be faster than the direct convolution: `least_tiles` pay for the weight's
-/// transforms, and images fill half of their tiles. Where a corner's result is the sum of one pixel's terms alone, it
-/// takes more of them to allow for a tile's rounding errors.
-inline bool serves_winograd(const Conv2dShape& s, const WinogradPlan& plan, int64_t least_tiles) {
-  constexpr int64_t least_channels = 16, least_terms = 48;
-  const auto whole = [](int64_t origin, int64_t source, int64_t result) {
-    return origin <= 0 && origin >= -2 && source - 2 * origin - 2 == result;
-  };
-  return s.groups == 1 && s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 &&
-         s.dilation_h == 1 && s.dilation_w == 1 && whole(plan.origin_h, plan.source_h, plan.result_h) &&
-         whole(plan.origin_w, plan.source_w, plan.result_w) && plan.result_channels >= least_channels &&
-         plan.source_channels >= (std::min(plan.origin_h, plan.origin_w) < -1 ? least_terms : least_channels) &&
-         2 * plan.result_plane() >= kWinogradTile * kWinogradTile * plan.tiles() &&
-         plan.batch * plan.tiles() >= least_tiles;
-}
-
-/// Images in strips of whole rows of tiles, and blocks of one strip or, if a strip is a whole image, of a few.
-struct WinogradBlocks {
-  int64_t rows, strips;    // rows of tiles in a strip, strips of an image
-  int64_t at_once, count;  // strips in a block, blocks
-
-  WinogradBlocks(const WinogradPlan& plan, int64_t most_tiles) {
-    constexpr int64_t least_blocks = 8;
-    rows = std::clamp<int64_t>(most_tiles / plan.tiles_w, 1, plan.tiles_h);
-    rows = std::min(rows, std::max<int64_t>(1, plan.batch * plan.tiles_h / least_blocks));
-    strips = (plan.tiles_h + rows - 1) / rows;
-    rows = (plan.tiles_h + strips - 1) / strips;
-    strips = (plan.tiles_h + rows - 1) / rows;
-    const int64_t most_images = std::max<int64_t>(1, plan.batch / least_blocks);
-    at_once = strips > 1 ? 1 : std::clamp<int64_t>(most_tiles / plan.tiles(), 1, most_images);
-    count = (plan.batch * strips + at_once - 1) / at_once;
-  }
-};
-
-/// Rows of tiles [first, last) of an image, and the rows of pixels that they write.
-struct WinogradStrip {
-  int64_t image, first, last;
-  int64_t result_begin, result_end;
-
-  WinogradStrip(const WinogradPlan& plan, const WinogradBlocks& blocks, int64_t strip)
-      : image(strip / blocks.strips), first(strip % blocks.strips * blocks.rows),
-        last(std::min(first + blocks.rows, plan.tiles_h)), result_begin(first * kWinogradTile),
-        result_end(std::min(last * kWinogradTile, plan.result_h)) {}
-};
-
-/// An odd number of cache lines with room for `count` elements, so that the 36 points fall into different sets.
+/// An odd number of cache lines with room for `count` elements, so that the points fall into different sets.
 template <class T>
 int64_t odd_lines(int64_t count) {
   constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
   return ((count + line - 1) / line | 1) * line;
 }
 
-/// The squares of size x size pixels that a strip's tiles cover in rows [begin, end) of an image: tile (y, x) begins at
-/// pixel (4 y + origin_h, 4 x + origin_w). Tiles over the edge go through a buffer.
+inline int64_t whole_vectors(int64_t channels, int64_t lanes) {
+  return (channels + lanes - 1) / lanes * lanes;
+}
+
+/// The squares of size x size pixels, `stride` apart, that a strip's tiles cover in rows [begin, end) of an image: tile
+/// (y, x) begins at pixel (4 stride y + first_h, 4 stride x + first_w). Tiles over the edge go through a buffer.
 template <class T>
 struct WinogradWindow {
-  static constexpr int64_t step = kWinogradTile;
-  int64_t size, origin_h, origin_w, begin, end, columns, width;
+  int64_t size, stride, first_h, first_w, begin, end, columns, width;
   T *pixels, *edge;  // (end - begin, columns, width), (size, size, width)
 
-  /// Calls f(first tile, tiles, first pixel, distances of tiles, rows and columns) for runs of the tiles of a row; for
-  /// those over the edge before(y, x) and after(y, x) copy the pixels to and from the buffer.
+  /// Calls f(first tile, its pixels and points) for runs of the tiles of a row; for those over the edge, before(y, x)
+  /// and after(y, x) copy the pixels to and from the buffer.
   template <class F, class Before, class After>
   void each_run(int64_t row, int64_t tiles, F&& f, Before&& before, After&& after) const {
-    const int64_t y = row * step + origin_h;
-    const bool inside = y >= begin && y + size <= end;
+    const int64_t step = kWinogradTile * stride, reach = (size - 1) * stride, y = row * step + first_h;
+    const bool inside = y >= begin && y + reach < end;
     for (int64_t t = 0; t < tiles;) {
-      const int64_t x = t * step + origin_w;
-      if (inside && x >= 0 && x + size <= columns) {
-        const int64_t run = std::min(tiles - t, (columns - size - x) / step + 1);
-        f(t, run, pixels + ((y - begin) * columns + x) * width, step * width, columns * width);
-        t += run;
+      const int64_t x = t * step + first_w;
+      WinogradTiles<T> run{edge, 0, size * width, width, nullptr, 0, 0, 1, width};
+      if (inside && x >= 0 && x + reach < columns) {
+        run.pixels = pixels + ((y - begin) * columns + x) * width;
+        run.pixels_step = step * width, run.row_step = stride * columns * width, run.pixel_step = stride * width;
+        run.tiles = std::min(tiles - t, (columns - 1 - reach - x) / step + 1);
+        f(t, run);
       } else {
         before(y, x);
-        f(t, int64_t{1}, edge, 0, size * width);
+        f(t, run);
         after(y, x);
-        ++t;
+      }
+      t += run.tiles;
+    }
+  }
+
+  /// Calls f(pixel, its place in the buffer) for each pixel of the tile at (y, x); a pixel over the edge is null.
+  template <class F>
+  void each_pixel(int64_t y, int64_t x, F&& f) const {
+    T* place = edge;
+    for (int64_t i = y; i < y + size * stride; i += stride) {
+      for (int64_t j = x; j < x + size * stride; j += stride, place += width) {
+        const bool inside = i >= begin && i < end && j >= 0 && j < columns;
+        f(inside ? pixels + ((i - begin) * columns + j) * width : nullptr, place);
       }
     }
   }
 
-  void load_edge(int64_t y, int64_t x) const {
-    T* to = edge;
-    for (int64_t i = y; i < y + size; ++i) {
-      for (int64_t j = x; j < x + size; ++j, to += width) {
-        if (i >= begin && i < end && j >= 0 && j < columns)
-          std::copy_n(pixels + ((i - begin) * columns + j) * width, width, to);
-        else
-          std::fill_n(to, width, T(0));
-      }
-    }
-  }
-  void store_edge(int64_t y, int64_t x) const {
-    const int64_t count = std::min(size, columns - x);
-    for (int64_t i = y; i < std::min(y + size, end); ++i)
-      std::copy_n(edge + (i - y) * size * width, count * width, pixels + ((i - begin) * columns + x) * width);
-  }
-
-  /// Transforms the tiles of a row: points (36, tiles, channels), with the first tile's at `points`.
+  /// Transforms the tiles of a row: points (points, tiles, channels), with the first tile's at `points`.
   void forth(void (*transform)(const WinogradTiles<T>&), int64_t row, int64_t tiles, T* points, int64_t point_step,
              int64_t points_step) const {
     each_run(
         row, tiles,
-        [&](int64_t t, int64_t run, T* first, int64_t tile_step, int64_t row_step) {
-          transform({first, tile_step, row_step, width, points + t * points_step, point_step, points_step, run, width});
+        [&](int64_t t, WinogradTiles<T>& run) {
+          run.points = points + t * points_step, run.point_step = point_step, run.points_step = points_step;
+          transform(run);
         },
-        [&](int64_t y, int64_t x) { load_edge(y, x); }, [](int64_t, int64_t) {});
+        [&](int64_t y, int64_t x) {
+          each_pixel(y, x, [&](const T* pixel, T* place) {
+            if (pixel) std::copy_n(pixel, width, place);
+            else std::fill_n(place, width, T(0));
+          });
+        },
+        [](int64_t, int64_t) {});
   }
   bool back(bool (*transform)(const WinogradTiles<T>&), int64_t row, int64_t tiles, T* points, int64_t point_step,
             int64_t points_step) const {
     bool finite = true;
     each_run(
         row, tiles,
-        [&](int64_t t, int64_t run, T* first, int64_t tile_step, int64_t row_step) {
-          finite &= transform(
-              {first, tile_step, row_step, width, points + t * points_step, point_step, points_step, run, width});
+        [&](int64_t t, WinogradTiles<T>& run) {
+          run.points = points + t * points_step, run.point_step = point_step, run.points_step = points_step;
+          finite &= transform(run);
         },
-        [](int64_t, int64_t) {}, [&](int64_t y, int64_t x) { store_edge(y, x); });
+        [](int64_t, int64_t) {},
+        [&](int64_t y, int64_t x) {
+          each_pixel(y, x, [&](T* pixel, const T* place) {
+            if (pixel) std::copy_n(place, width, pixel);
+          });
+        });
     return finite;
   }
 };
 
-/// Planes (batch, channels, h, w) whose panels [first, last) of channels are transformed.
+/// Planes (batch, channels, h, w) whose panels [first, last) of channels are transformed, each in `phases` ways that
+/// begin at different pixels: the width of a tile's points is phases times channels.
 template <class T>
 struct WinogradOperand {
   const T* planes;
   const Panels<T>& panels;
-  int64_t first, last, h, w, size, origin_h, origin_w;
+  int64_t first, last, h, w, size, stride;
   void (*transform)(const WinogradTiles<T>&);
+  int64_t phases;
+  int64_t first_h[4], first_w[4];
 
-  int64_t width() const { return panels.first(last - 1) + panels.width(last - 1) - panels.first(first); }
+  WinogradOperand(const T* planes_, const Panels<T>& panels_, int64_t first_, int64_t last_, int64_t h_, int64_t w_,
+                  int64_t size_, int64_t stride_, void (*transform_)(const WinogradTiles<T>&))
+      : planes(planes_), panels(panels_), first(first_), last(last_), h(h_), w(w_), size(size_), stride(stride_),
+        transform(transform_), phases(0) {}
+  void add_phase(int64_t at_h, int64_t at_w) { first_h[phases] = at_h, first_w[phases++] = at_w; }
+
+  int64_t channels() const { return panels.first(last - 1) + panels.width(last - 1) - panels.first(first); }
+  int64_t width() const { return phases * channels(); }
   /// Returns the elements of the pixels that `rows` rows of tiles read.
-  int64_t pixels(int64_t rows) const { return std::min(rows * kWinogradTile + 2, h) * w * width(); }
+  int64_t pixels(int64_t rows) const {
+    return std::min(((rows - 1) * kWinogradTile + size) * stride, h) * w * 2 * panels.lanes;
+  }
 
-  /// Transforms the rows of tiles of a strip: points (36, tiles, width), with the first tile's at `points`.
+  /// Transforms the rows of tiles of a strip: points (points, tiles, width), with the first tile's at `points`.
   void to_points(const WinogradStrip& strip, int64_t tiles_w, T* pixels, T* edge, T* points, int64_t point_step) const {
-    const int64_t top = strip.first * kWinogradTile + origin_h, plane = h * w, step = width();
-    const int64_t begin = std::clamp<int64_t>(top, 0, h);
-    const int64_t end = std::clamp((strip.last - 1) * kWinogradTile + size + origin_h, begin, h);
+    const int64_t plane = h * w, points_step = width(), step = kWinogradTile * stride;
+    const int64_t begin = std::clamp<int64_t>(strip.first * step + first_h[0], 0, h);
+    const int64_t end =
+        std::clamp((strip.last - 1) * step + (size - 1) * stride + first_h[phases - 1] + 1, begin, h);
     const T* image = planes + strip.image * panels.channels * plane + begin * w;
     for (int64_t p = first; p < last; ++p) {
       const int64_t panel = panels.width(p), channel = panels.first(p) - panels.first(first);
       // (pixels, panel)
       gemm_ops<T>().pack(image + panels.first(p) * plane, plane, 1, panels.used(p), (end - begin) * w, panel, pixels);
-      const WinogradWindow<T> window{size, origin_h, origin_w, begin, end, w, panel, pixels, edge};
-      for (int64_t row = strip.first; row < strip.last; ++row)
-        window.forth(transform, row, tiles_w, points + (row - strip.first) * tiles_w * step + channel, point_step,
-                     step);
+      for (int64_t phase = 0; phase < phases; ++phase) {
+        const WinogradWindow<T> window{size, stride, first_h[phase], first_w[phase], begin, end,
+                                       w,    panel,  pixels,         edge};
+        T* to = points + phase * channels() + channel;
+        for (int64_t row = strip.first; row < strip.last; ++row, to += tiles_w * points_step)
+          window.forth(transform, row, tiles_w, to, point_step, points_step);
+      }
     }
   }
 };
 
-/// Transforms the weights of all panels: (36, panels, source channels, panel), as GEMM reads packed panels.
+/// The phases of the source, or those of one phase of the result.
 template <class T>
-void winograd_weights(const WinogradPlan& plan, const Panels<T>& panels, const T* w, const WeightStrides& strides,
-                      bool reversed, int64_t point_step, T* out) {
-  constexpr int64_t unit = 16;  // source channels
-  const int64_t units = (plan.source_channels + unit - 1) / unit;
-  parallel_for(0, panels.count() * units, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t panel = t / units, width = panels.width(panel);
-      T* taps = scratch<T>(Slot::conv_pixels, kWinogradKernel * width + kPackSlack);  // (3, 3, panel)
-      for (int64_t c = t % units * unit; c < std::min(plan.source_channels, (t % units + 1) * unit); ++c) {
-        gemm_ops<T>().pack(w + panels.first(panel) * strides.lane + c * strides.channel, strides.lane, 1,
-                           panels.used(panel), kWinogradKernel, width, taps);
-        const int64_t step = reversed ? -width : width;
-        winograd_ops().weight({reversed ? taps + (kWinogradKernel - 1) * width : taps, 0, 3 * step, step,
-                               out + panels.first(panel) * plan.source_channels + c * width, point_step, 0, 1, width});
-      }
-    }
-  });
+WinogradOperand<T> winograd_source(const WinogradPlan& plan, const Panels<T>& panels, const T* source,
+                                   int64_t result_phase) {
+  WinogradOperand<T> operand(source, panels, 0, panels.count(), plan.source_h, plan.source_w, plan.input(),
+                             plan.forward ? plan.stride : 1, winograd_ops(plan.taps).input);
+  for (int64_t i = 0; i < plan.source_phases(); ++i) {
+    const int64_t phase = plan.forward ? i : result_phase;
+    operand.add_phase(WinogradPhase(plan, phase / plan.stride, plan.pad_h).first,
+                      WinogradPhase(plan, phase % plan.stride, plan.pad_w).first);
+  }
+  return operand;
 }
+
+/// The transformed weights of all panels: for each phase of the result (points, panels, terms, panel), as GEMM reads
+/// packed panels. Terms are the source's channels, phase by phase.
+template <class T>
+struct WinogradWeights {
+  int64_t terms, point_step, phase_step;
+
+  WinogradWeights(const WinogradPlan& plan, const Panels<T>& panels)
+      : terms(plan.source_phases() * plan.source_channels),
+        point_step(odd_lines<T>(terms * whole_vectors(plan.result_channels, panels.lanes))),
+        phase_step(plan.points() * point_step) {}
+
+  /// Transforms the taps of source channel c for a panel.
+  void transform(const WinogradPlan& plan, const Panels<T>& panels, int64_t panel, int64_t c, const T* w,
+                 const WeightStrides& strides, T* taps, T* out) const {
+    const int64_t width = panels.width(panel), size = plan.kernel();
+    const int64_t step = plan.forward ? plan.stride * width : -plan.stride * width;
+    // (size, size, panel)
+    gemm_ops<T>().pack(w + panels.first(panel) * strides.lane + c * strides.channel, strides.lane, 1,
+                       panels.used(panel), size * size, width, taps);
+    for (int64_t phase = 0; phase < plan.phases(); ++phase) {
+      const WinogradPhase row(plan, phase / plan.stride, plan.pad_h), column(plan, phase % plan.stride, plan.pad_w);
+      T* first = taps + (row.kernel * size + column.kernel) * width;
+      T* to = out + panels.first(panel) * terms + c * width +
+              phase * (plan.forward ? plan.source_channels * width : phase_step);
+      winograd_ops(plan.taps).weight({first, 0, size * step, step, to, point_step, 0, 1, width});
+    }
+  }
+
+  void transform_all(const WinogradPlan& plan, const Panels<T>& panels, const T* w, const WeightStrides& strides,
+                     T* out) const {
+    constexpr int64_t unit = 16;  // source channels
+    const int64_t units = (plan.source_channels + unit - 1) / unit;
+    parallel_for(0, panels.count() * units, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t panel = t / units, last = std::min(plan.source_channels, (t % units + 1) * unit);
+        T* taps = scratch<T>(Slot::conv_pixels, plan.kernel() * plan.kernel() * panels.width(panel) + kPackSlack);
+        for (int64_t c = t % units * unit; c < last; ++c) transform(plan, panels, panel, c, w, strides, taps, out);
+      }
+    });
+  }
+};
 
 /// The work of one block of tiles.
 template <class T>
 struct WinogradWork {
   const WinogradPlan& plan;
   const WinogradBlocks& blocks;
-  const WinogradOperand<T>& source;
-  const Panels<T>& panels;  // of the result
-  int64_t weight_step;      // between points
-  const T *weights, *bias;
+  const Panels<T>&source_panels, &panels;
+  const WinogradWeights<T>& weights;
+  const T *source, *w, *bias;  // w: transformed
   T* result;
 };
 
-/// Writes panels [p0, p1) of the results of one strip; returns whether all are finite.
+/// Transforms panel p of the results of one phase of one strip to pixels; returns whether all are finite.
 template <class T>
-bool winograd_results(const WinogradWork<T>& g, const WinogradStrip& strip, int64_t p0, int64_t p1, T* products,
+bool winograd_results(const WinogradWork<T>& g, const WinogradStrip& strip, int64_t phase, int64_t panel, T* products,
                       int64_t point_step, int64_t width, T* pixels, T* edge) {
   const WinogradPlan& plan = g.plan;
-  const int64_t begin = strip.result_begin * plan.result_w, end = strip.result_end * plan.result_w;
+  const int64_t stride = plan.result_stride();
+  const WinogradWindow<T> window{kWinogradTile, stride, phase / stride, phase % stride, strip.result_begin,
+                                 strip.result_end, plan.result_w, panel, pixels, edge};
   bool finite = true;
-  for (int64_t p = p0; p < p1; ++p) {
-    const int64_t channel = g.panels.first(p), panel = g.panels.width(p);
-    const WinogradWindow<T> window{kWinogradTile, 0, 0, strip.result_begin, strip.result_end, plan.result_w, panel,
-                                   pixels, edge};
-    for (int64_t row = strip.first; row < strip.last; ++row) {
-      finite &= window.back(winograd_ops().output, row, plan.tiles_w,
-                            products + (row - strip.first) * plan.tiles_w * width + channel - g.panels.first(p0),
-                            point_step, width);
-    }
-    conv_ops<T>().to_planes({pixels, end - begin, g.panels.used(p), panel, g.bias ? g.bias + channel : nullptr,
-                             g.result + (strip.image * plan.result_channels + channel) * plan.result_plane() + begin,
-                             plan.result_plane()});
-  }
+  for (int64_t row = strip.first; row < strip.last; ++row, products += plan.tiles_w * width)
+    finite &= window.back(winograd_ops(plan.taps).output, row, plan.tiles_w, products, point_step, width);
   return finite;
 }
 
@@ -263,39 +246,56 @@ template <class T>
 void winograd_block(const WinogradWork<T>& g, int64_t first, int64_t last, bool* finite) {
   constexpr int64_t panels_at_once = 2;
   const WinogradPlan& plan = g.plan;
-  const int64_t strip_tiles = g.blocks.rows * plan.tiles_w, channels = g.source.width(), lanes = g.panels.lanes;
-  const int64_t most_width = panels_at_once * 2 * lanes, edge_size = kWinogradPoints * 2 * lanes;
-  const int64_t source_step = odd_lines<T>((last - first) * strip_tiles * channels);
-  const int64_t result_step = odd_lines<T>((last - first) * strip_tiles * most_width);
-  const int64_t pixels_size =
-      std::max(g.source.pixels(g.blocks.rows), g.blocks.rows * kWinogradTile * plan.result_w * 2 * lanes);
-  T* transformed = scratch<T>(Slot::conv_columns, kWinogradPoints * (source_step + result_step) + edge_size +
-                                                      pixels_size);  // (36, tiles, channels)
-  T* products = transformed + kWinogradPoints * source_step;          // (36, tiles, panels at once)
-  T* edge = products + kWinogradPoints * result_step;
-  T* pixels = edge + edge_size;
-  int64_t tiles = 0;
-  for (int64_t s = first; s < last; ++s) {
-    const WinogradStrip strip(plan, g.blocks, s);
-    g.source.to_points(strip, plan.tiles_w, pixels, edge, transformed + tiles * channels, source_step);
-    tiles += (strip.last - strip.first) * plan.tiles_w;
-    finite[s] = true;
-  }
-  const RowBlocks row_blocks(tiles, gemm_ops<T>().max_height);
-  for (int64_t p0 = 0; p0 < g.panels.count(); p0 += panels_at_once) {
-    const int64_t p1 = std::min(p0 + panels_at_once, g.panels.count()), channel = g.panels.first(p0);
-    const int64_t width = g.panels.first(p1 - 1) + g.panels.width(p1 - 1) - channel;
-    for (int64_t point = 0; point < kWinogradPoints; ++point) {
-      gemm_ops<T>().block({&row_blocks, 0, row_blocks.count, 0, width, plan.source_channels,
-                           transformed + point * source_step, 0, channels,
-                           g.weights + point * g.weight_step + channel * plan.source_channels, 0,
-                           products + point * result_step, width, T(1), T(0), nullptr});
-    }
-    T* from = products;
+  const int64_t lanes = g.panels.lanes, count = last - first, strip_tiles = g.blocks.rows * plan.tiles_w;
+  const int64_t most_width = panels_at_once * 2 * lanes, edge_size = plan.points() * 2 * lanes;
+  const int64_t source_width = plan.source_phases() * whole_vectors(plan.source_channels, lanes);
+  const int64_t source_step = odd_lines<T>(count * strip_tiles * source_width);
+  const int64_t result_step = odd_lines<T>(count * strip_tiles * most_width);
+  const int64_t source_pixels = winograd_source(plan, g.source_panels, g.source, 0).pixels(g.blocks.rows);
+  // Phases of a result share its pixels, which leave for the planes after the last phase.
+  const int64_t panel_pixels = g.blocks.rows * kWinogradTile * plan.result_stride() * plan.result_w * 2 * lanes;
+  const int64_t kept = plan.result_phases() > 1 ? g.panels.count() : 0;
+  T* transformed = scratch<T>(Slot::conv_columns, plan.points() * (source_step + result_step) + edge_size +
+                                                      source_pixels +
+                                                      std::max<int64_t>(1, count * kept) * panel_pixels);
+  T* products = transformed + plan.points() * source_step;  // (points, tiles, panels at once)
+  T* edge = products + plan.points() * result_step;
+  T *pixels = edge + edge_size, *results = pixels + source_pixels;
+  std::fill(finite + first, finite + last, true);
+  for (int64_t phase = 0; phase < plan.result_phases(); ++phase) {
+    const WinogradOperand<T> source = winograd_source(plan, g.source_panels, g.source, phase);
+    int64_t tiles = 0;
     for (int64_t s = first; s < last; ++s) {
       const WinogradStrip strip(plan, g.blocks, s);
-      finite[s] &= winograd_results(g, strip, p0, p1, from, result_step, width, pixels, edge);
-      from += (strip.last - strip.first) * plan.tiles_w * width;
+      source.to_points(strip, plan.tiles_w, pixels, edge, transformed + tiles * source_width, source_step);
+      tiles += (strip.last - strip.first) * plan.tiles_w;
+    }
+    const RowBlocks row_blocks(tiles, gemm_ops<T>().max_height);
+    for (int64_t p0 = 0; p0 < g.panels.count(); p0 += panels_at_once) {
+      const int64_t p1 = std::min(p0 + panels_at_once, g.panels.count()), channel = g.panels.first(p0);
+      const int64_t width = g.panels.first(p1 - 1) + g.panels.width(p1 - 1) - channel;
+      for (int64_t point = 0; point < plan.points(); ++point) {
+        const T* w = g.w + phase * g.weights.phase_step + point * g.weights.point_step + channel * g.weights.terms;
+        gemm_ops<T>().block({&row_blocks, 0, row_blocks.count, 0, width, g.weights.terms,
+                             transformed + point * source_step, 0, source_width, w, 0, products + point * result_step,
+                             width, T(1), T(0), nullptr});
+      }
+      T* from = products;
+      for (int64_t s = first; s < last; ++s) {
+        const WinogradStrip strip(plan, g.blocks, s);
+        for (int64_t p = p0; p < p1; ++p) {
+          const int64_t begin = strip.result_begin * plan.result_w, end = strip.result_end * plan.result_w;
+          T* to = results + (kept ? (s - first) * kept + p : 0) * panel_pixels;
+          finite[s] &= winograd_results(g, strip, phase, g.panels.width(p), from + g.panels.first(p) - channel,
+                                        result_step, width, to, edge);
+          if (phase + 1 < plan.result_phases()) continue;
+          conv_ops<T>().to_planes(
+              {to, end - begin, g.panels.used(p), g.panels.width(p), g.bias ? g.bias + g.panels.first(p) : nullptr,
+               g.result + (strip.image * plan.result_channels + g.panels.first(p)) * plan.result_plane() + begin,
+               plan.result_plane()});
+        }
+        from += (strip.last - strip.first) * plan.tiles_w * width;
+      }
     }
   }
 }
@@ -304,20 +304,17 @@ void winograd_block(const WinogradWork<T>& g, int64_t first, int64_t last, bool*
 /// transforms spread an infinity or a NaN over a tile, and may overflow where the convolution itself does not.
 template <class T>
 void winograd_run(const WinogradPlan& plan, const DirectPlan& direct, const T* source, const T* w,
-                  const WeightStrides& strides, bool reversed, const T* bias, T* result) {
+                  const WeightStrides& strides, const T* bias, T* result) {
   constexpr int64_t block_bytes = int64_t{512} << 10;
   const Panels<T> source_panels(plan.source_channels), result_panels(plan.result_channels);
-  const int64_t lanes = source_panels.lanes;
-  const int64_t tile_bytes = kWinogradPoints * (plan.source_channels + 4 * lanes) * static_cast<int64_t>(sizeof(T));
+  const WinogradWeights<T> weights(plan, result_panels);
+  T* transformed = scratch<T>(Slot::conv_weights, plan.result_phases() * weights.phase_step);
+  weights.transform_all(plan, result_panels, w, strides, transformed);
+  const int64_t element = static_cast<int64_t>(sizeof(T));
+  const int64_t tile_bytes = plan.points() * (weights.terms + 4 * source_panels.lanes) * element;
   const WinogradBlocks blocks(plan, std::max<int64_t>(2 * gemm_ops<T>().max_height, block_bytes / tile_bytes));
-  const int64_t columns = (plan.result_channels + lanes - 1) / lanes * lanes;
-  const int64_t weight_step = odd_lines<T>(plan.source_channels * columns);
-  T* weights = scratch<T>(Slot::conv_weights, kWinogradPoints * weight_step);
-  winograd_weights(plan, result_panels, w, strides, reversed, weight_step, weights);
   bool* finite = scratch<bool>(Slot::conv_sums, plan.batch * blocks.strips);
-  const WinogradOperand<T> operand{source, source_panels, 0, source_panels.count(), plan.source_h, plan.source_w,
-                                   kWinogradInput, plan.origin_h, plan.origin_w, winograd_ops().input};
-  const WinogradWork<T> work{plan, blocks, operand, result_panels, weight_step, weights, bias, result};
+  const WinogradWork<T> work{plan, blocks, source_panels, result_panels, weights, source, transformed, bias, result};
   parallel_for(0, blocks.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b)
       winograd_block(work, b * blocks.at_once, std::min((b + 1) * blocks.at_once, plan.batch * blocks.strips), finite);
