@@ -19,6 +19,8 @@ void add_operations(const Filters& filters);
 void add_compared_operations(const Filters& filters);
 /// Registers the rungs of the GEMM ladder, and OpenBLAS where it is installed.
 void add_gemm_ladder(const Filters& filters);
+/// Registers the rungs of the convolution's ladder, of which Winograd's ships for these shapes.
+void add_conv_ladder(const Filters& filters);
 
 /// The speed of the machine at this moment, in flops and bytes per second: the best of three short runs of the loops
 /// that measure the peaks. It is taken before each repetition, because clocks and neighbours change within seconds.

@@ -1,5 +1,6 @@
 // levin_bench [--filter TEXT]... [--threads N] [--list] [FLAGS OF GOOGLE BENCHMARK]: measures operations and the rungs
-// of the GEMM ladder. tools/bench/run.py runs it, computes the shares of the roofline and compares runs.
+// of the ladders of GEMM and convolution. tools/bench/run.py runs it, computes the shares of the roofline and compares
+// runs.
 
 #include "bench/benchmarks.h"
 #include "bench/peaks.h"
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
   bench::add_operations(filters);
   bench::add_compared_operations(filters);
   bench::add_gemm_ladder(filters);
+  bench::add_conv_ladder(filters);
   char list_tests[] = "--benchmark_list_tests";
   std::vector<char*> arguments(argv, argv + kept);
   if (list) arguments.push_back(list_tests);

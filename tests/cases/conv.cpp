@@ -144,7 +144,19 @@ Tuple<2> random_pair(Draw& d, int64_t low, int64_t high) {
   return {h, d.chance(50) ? h : d.between(low, high)};
 }
 
+/// A shape that Winograd's convolution serves on the CPU, with values of the case's own magnitude: errors are relative
+/// to the largest value of a tile, not to a result's own terms.
+Sample random_winograd(Draw& d) {
+  const int64_t padding = d.below(2);
+  const int64_t height = d.between(13, 18) - 2 * padding, width = d.between(13, 18) - 2 * padding;
+  const int64_t batch = d.between(4, 7), inputs = d.between(16, 18), outputs = d.between(16, 18);
+  Sample s = conv_sample({{batch, inputs, height, width}, {outputs, inputs, 3, 3}}, {.padding = padding});
+  for (InputSpec& i : s.inputs) i.own = true;
+  return s;
+}
+
 Sample random_conv(Draw& d) {
+  if (d.chance(1)) return random_winograd(d);
   Conv2dOptions o{.stride = random_pair(d, 1, 3), .padding = random_pair(d, 0, 2), .dilation = random_pair(d, 1, 2)};
   o.groups = d.chance(30) ? d.between(1, 3) : 1;
   const int64_t inputs = d.between(1, 3), outputs = d.between(1, 3) * o.groups;
@@ -191,7 +203,8 @@ OpCase conv2d_case() {
                 conv_sample({{1, 2, 1, 70}, {18, 1, 1, 4}}, {.groups = 2}),
                 conv_sample({{5, 3, 28, 28}, {16, 3, 5, 5}, {16}}, {.padding = 2}),
                 conv_sample({{3, 16, 14, 14}, {33, 16, 5, 5}, {33}}),
-                conv_sample({{3, 17, 14, 14}, {20, 17, 4, 4}}, {.stride = 2, .padding = 1})},
+                conv_sample({{3, 17, 14, 14}, {20, 17, 4, 4}}, {.stride = 2, .padding = 1}),
+                conv_sample({{7, 16, 15, 14}, {18, 16, 3, 3}, {18}}, {.padding = 1})},
       .dtypes = kFloatTypes,
       .tolerance = {.ulps = 2, .scale = 4},
       .grad_tolerance = {.ulps = 16, .scale = 4},
@@ -251,7 +264,8 @@ OpCase conv_transpose2d_case() {
                       single_image(
                           transpose_sample({{1, 2, 3, 3}, {2, 3, 4, 4}, {3}}, {.stride = 2, .padding = 1}))},
           .draw = random_transpose,
-          .large = {transpose_sample({{5, 32, 7, 7}, {32, 17, 4, 4}}, {.stride = 2, .padding = 1})},
+          .large = {transpose_sample({{5, 32, 7, 7}, {32, 17, 4, 4}}, {.stride = 2, .padding = 1}),
+                    transpose_sample({{7, 16, 13, 15}, {16, 17, 3, 3}, {17}}, {.padding = 1})},
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 2, .scale = 4},
           .grad_tolerance = {.ulps = 16, .scale = 4},

@@ -1,156 +1,18 @@
 // Convolution on raw pointers compared with simple loops in double precision.
-#include "../../kernels/cpu/conv/conv.h"
+#include "kernels/conv_oracle.h"
 
 #include <levin/core/parallel.h>
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <random>
-#include <string>
 #include <vector>
 
 namespace {
 
 using namespace levin;
 using namespace levin::kernels::cpu;
-
-struct Window {
-  int64_t kernel_h = 3, kernel_w = 3, stride = 1, pad = 0, dilation = 1, groups = 1, extra = 0;
-};
-
-/// `extra` rows and columns of the input lie beyond the last window, as with a transposed convolution's output padding.
-Conv2dShape shape(int64_t batch, int64_t in, int64_t h, int64_t w, int64_t out, const Window& k) {
-  Conv2dShape s{.batch = batch,
-                .in_channels = in,
-                .in_h = h,
-                .in_w = w,
-                .out_channels = out,
-                .kernel_h = k.kernel_h,
-                .kernel_w = k.kernel_w,
-                .stride_h = k.stride,
-                .stride_w = k.stride,
-                .pad_h = k.pad,
-                .pad_w = k.pad,
-                .dilation_h = k.dilation,
-                .dilation_w = k.dilation,
-                .groups = k.groups};
-  s.out_h = (h - k.extra + 2 * k.pad - k.dilation * (k.kernel_h - 1) - 1) / k.stride + 1;
-  s.out_w = (w - k.extra + 2 * k.pad - k.dilation * (k.kernel_w - 1) - 1) / k.stride + 1;
-  return s;
-}
-
-std::string describe(const Conv2dShape& s) {
-  const auto text = [](int64_t x) { return std::to_string(x) + " "; };
-  return "batch " + text(s.batch) + "in " + text(s.in_channels) + text(s.in_h) + text(s.in_w) + "out " +
-         text(s.out_channels) + text(s.out_h) + text(s.out_w) + "kernel " + text(s.kernel_h) + text(s.kernel_w) +
-         "stride " + text(s.stride_h) + "pad " + text(s.pad_h) + "dilation " + text(s.dilation_h) + "groups " +
-         text(s.groups);
-}
-
-std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
-
-/// A tensor followed by guards, its exact value, and the sum of magnitudes and number of terms of each element.
-template <class T>
-struct Result {
-  static constexpr int64_t guard = 64;
-  int64_t size;
-  std::vector<T> got;
-  std::vector<double> exact, magnitude, terms;
-
-  explicit Result(int64_t n) : size(n), got(at(n + guard), T(-77)), exact(at(n)), magnitude(at(n)), terms(at(n)) {
-    std::fill_n(got.begin(), n, std::numeric_limits<T>::quiet_NaN());  // must be overwritten, never read
-  }
-  void add(int64_t i, double term) {
-    exact[at(i)] += term;
-    magnitude[at(i)] += std::abs(term);
-    terms[at(i)] += 1;
-  }
-  /// Returns the error, or an empty string. Errors may reach gamma_(terms + 2) of the magnitudes.
-  std::string verdict(const char* name) const {
-    for (int64_t i = 0; i < guard; ++i) {
-      if (got[at(size + i)] != T(-77)) return std::string(name) + " wrote past its end";
-    }
-    for (int64_t i = 0; i < size; ++i) {
-      const double unit = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
-      const double allowed = (terms[at(i)] + 2) * unit * magnitude[at(i)];
-      if (!(std::abs(static_cast<double>(got[at(i)]) - exact[at(i)]) <= allowed)) {
-        return std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(got[at(i)]) + ", expected " +
-               std::to_string(exact[at(i)]) + " +- " + std::to_string(allowed);
-      }
-    }
-    return {};
-  }
-};
-
-template <class T>
-struct Case {
-  Conv2dShape s;
-  std::vector<T> x, w, b, dy;
-
-  explicit Case(const Conv2dShape& shape_) : s(shape_) {
-    std::mt19937 random(static_cast<std::uint32_t>(s.in_channels * 31 + s.out_channels));
-    std::uniform_real_distribution<double> uniform(-1, 1);
-    const auto fill = [&](std::vector<T>& v, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<T>(uniform(random)));
-    };
-    fill(x, s.batch * s.in_channels * s.in_plane());
-    fill(w, s.out_channels * s.taps());
-    fill(b, s.out_channels);
-    fill(dy, s.batch * s.out_channels * s.out_plane());
-  }
-
-  /// Calls f(x index, w index, y index) for every product of the convolution.
-  template <class F>
-  void each_product(F&& f) const {
-    for (int64_t y = 0; y < static_cast<int64_t>(dy.size()); ++y) {
-      const int64_t ox = y % s.out_w, oy = y / s.out_w % s.out_h, o = y / s.out_plane() % s.out_channels;
-      const int64_t n = y / s.out_plane() / s.out_channels, group = o / s.group_out();
-      for (int64_t tap = 0; tap < s.taps(); ++tap) {
-        const int64_t kx = tap % s.kernel_w, ky = tap / s.kernel_w % s.kernel_h, c = tap / s.kernel();
-        const int64_t iy = oy * s.stride_h + ky * s.dilation_h - s.pad_h,
-                      ix = ox * s.stride_w + kx * s.dilation_w - s.pad_w;
-        if (iy < 0 || iy >= s.in_h || ix < 0 || ix >= s.in_w) continue;
-        f(((n * s.in_channels + group * s.group_in() + c) * s.in_h + iy) * s.in_w + ix, o * s.taps() + tap, y);
-      }
-    }
-  }
-
-  std::string verdict() const {
-    Result<T> y(static_cast<int64_t>(dy.size())), dx(static_cast<int64_t>(x.size())),
-        dw(static_cast<int64_t>(w.size()));
-    Result<T> plain = y;
-    each_product([&](int64_t xi, int64_t wi, int64_t yi) {
-      const auto vx = static_cast<double>(x[at(xi)]), vw = static_cast<double>(w[at(wi)]),
-                 vy = static_cast<double>(dy[at(yi)]);
-      y.add(yi, vx * vw);
-      plain.add(yi, vx * vw);
-      dx.add(xi, vy * vw);
-      dw.add(wi, vy * vx);
-    });
-    for (int64_t i = 0; i < y.size; ++i) {
-      const int64_t channel = i / s.out_plane() % s.out_channels;
-      y.add(i, static_cast<double>(b[at(channel)]));
-    }
-    conv2d_forward(s, x.data(), w.data(), b.data(), y.got.data());
-    conv2d_forward(s, x.data(), w.data(), static_cast<const T*>(nullptr), plain.got.data());
-    conv2d_backward_input(s, dy.data(), w.data(), dx.got.data());
-    conv2d_backward_weight(s, x.data(), dy.data(), dw.got.data());
-    for (const std::string& text :
-         {y.verdict("y"), plain.verdict("y without bias"), dx.verdict("dx"), dw.verdict("dw")}) {
-      if (!text.empty()) return text;
-    }
-    return {};
-  }
-};
-
-template <class T>
-void check(const Conv2dShape& s) {
-  const std::string verdict = Case<T>(s).verdict();
-  CHECK_MESSAGE(verdict.empty(), describe(s) << ": " << verdict);
-}
+using namespace levin::test;
 
 struct ThreadsGuard {
   int before = num_threads();
@@ -212,7 +74,9 @@ TEST_CASE("conv2d: the same bits with any number of threads") {
   const ThreadsGuard guard;
   for (const Conv2dShape& s :
        {shape(37, 5, 9, 8, 40, {.pad = 1}), shape(3, 40, 9, 8, 70, {.stride = 2, .pad = 1}),
-        shape(20, 3, 6, 6, 4, {.pad = 1}), shape(5, 16, 7, 7, 24, {.kernel_h = 7, .kernel_w = 7})}) {
+        shape(20, 3, 6, 6, 4, {.pad = 1}), shape(5, 16, 7, 7, 24, {.kernel_h = 7, .kernel_w = 7}),
+        shape(19, 17, 14, 11, 40, {.pad = 1}), shape(1, 48, 43, 46, 33, {.pad = 2}),
+        shape(26, 32, 16, 14, 50, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1})}) {
     const Case<float> c(s);
     std::vector<float> first;
     for (const int threads : {1, 2, 3, 7}) {

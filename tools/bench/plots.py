@@ -73,8 +73,9 @@ def changes(run, most=30):
 # ---- the roofline
 
 def ships(row):
-    """Of the GEMM ladder only the last rung is a kernel of the library."""
-    return not row["name"].startswith("gemm_ladder/") or row["name"].endswith("/06_in_place")
+    """Of a ladder only the last rung is a kernel of the library for its shapes."""
+    return not row["name"].startswith(("gemm_ladder/", "conv_ladder/")) or \
+        row["name"].endswith(("/06_in_place", "/winograd"))
 
 
 def sized_name(row):
@@ -86,6 +87,8 @@ def short_name(row):
     parts = row["name"].split("/")
     if parts[0] == "gemm_ladder":
         return f"gemm {parts[1]}"
+    if parts[0] == "conv_ladder":
+        return "conv2d " + " ".join(parts[1:3])
     if parts[0] == "compare":
         return row["name"].removeprefix("compare/").removesuffix(" fwd")
     if parts[0] in ("matmul", "linear", "conv2d") and len(parts) > 2:

@@ -1,10 +1,11 @@
-// Entry points of conv.h: edge cases, and the choice between the direct, the depthwise and the column path and
-// plain products.
+// Entry points of conv.h: edge cases, and the choice between Winograd's, the direct, the depthwise and the column path
+// and plain products.
 #include "kernels/cpu/conv/conv.h"
 
 #include "kernels/cpu/conv/columns.h"
 #include "kernels/cpu/conv/depthwise.h"
 #include "kernels/cpu/conv/direct.h"
+#include "kernels/cpu/conv/winograd_weight.h"
 
 namespace levin::kernels::cpu {
 
@@ -41,8 +42,14 @@ void forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T*
   if (s.group_out() < kDirectChannels && s.in_plane() > 0 && detail::is_depthwise(s))
     return detail::depthwise_run(detail::forward_plan(s), s, x, w, bias, y);
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_forward(s, x, w, bias, y);
-  detail::direct_run(detail::forward_plan(s), s.batch, s.groups, x, w, {s.taps(), s.kernel(), s.group_out() * s.taps()},
-                     bias, y);
+  const detail::DirectPlan plan = detail::forward_plan(s);
+  const detail::WeightStrides strides{s.taps(), s.kernel(), s.group_out() * s.taps()};
+  if constexpr (std::is_same_v<T, float>) {
+    const detail::WinogradPlan tiles = detail::winograd_forward(s);
+    if (detail::serves_winograd(s, tiles, detail::kWinogradTiles))
+      return detail::winograd_run(tiles, plan, x, w, strides, bias, y);
+  }
+  detail::direct_run(plan, s.batch, s.groups, x, w, strides, bias, y);
 }
 
 template <class T>
@@ -65,8 +72,15 @@ void backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
   if (detail::is_depthwise(s) && s.out_plane() > 0)
     return detail::depthwise_run(detail::backward_plan(s), s, dy, w, static_cast<const T*>(nullptr), dx);
   if (s.group_in() < kDirectChannels || s.out_plane() == 0) return detail::columns_backward_input(s, dy, w, dx);
-  detail::direct_run(detail::backward_plan(s), s.batch, s.groups, dy, w,
-                     {s.kernel(), s.taps(), s.group_out() * s.taps()}, static_cast<const T*>(nullptr), dx);
+  const detail::DirectPlan plan = detail::backward_plan(s);
+  const detail::WeightStrides strides{s.kernel(), s.taps(), s.group_out() * s.taps()};
+  const T* const no_bias = nullptr;
+  if constexpr (std::is_same_v<T, float>) {
+    const detail::WinogradPlan tiles = detail::winograd_backward(s);
+    if (detail::serves_winograd(s, tiles, detail::kWinogradTiles))
+      return detail::winograd_run(tiles, plan, dy, w, strides, no_bias, dx);
+  }
+  detail::direct_run(plan, s.batch, s.groups, dy, w, strides, no_bias, dx);
 }
 
 template <class T>
@@ -94,6 +108,10 @@ void backward_weight(const Conv2dShape& shape, const T* x, const T* dy, T* dw) {
   if (s.group_out() < kDirectChannels && s.in_plane() > 0 && detail::is_depthwise(s))
     return detail::depthwise_backward_weight(s, x, dy, dw);
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_backward_weight(s, x, dy, dw);
+  if constexpr (std::is_same_v<T, float>) {
+    if (detail::serves_winograd(s, detail::winograd_forward(s), detail::kWinogradWeightTiles))
+      return detail::winograd_backward_weight(s, x, dy, dw);
+  }
   detail::direct_backward_weight(s, x, dy, dw);
 }
 

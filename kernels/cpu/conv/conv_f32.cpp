@@ -7,20 +7,26 @@
 #include "kernels/cpu/conv/pad-inl.h"
 #include "kernels/cpu/conv/plane-inl.h"
 #include "kernels/cpu/conv/tile-inl.h"
+#include "kernels/cpu/conv/winograd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
-ConvOps<float> conv_ops_f32() {
-  return {static_cast<int>(kLanes<float>),
-          kTileHeight,
-          &run_row<float>,
-          &run_weight_tile<float>,
-          &to_planes<float>,
-          &add_to<float>,
-          &plane_result<float>,
-          &plane_weights<float>,
-          &pad_lines<float>};
+const ConvOps<float>& conv_ops_f32() {
+  static constexpr ConvOps<float> ops{static_cast<int>(kLanes<float>),
+                                     kTileHeight,
+                                     &run_row<float>,
+                                     &run_weight_tile<float>,
+                                     &to_planes<float>,
+                                     &add_to<float>,
+                                     &plane_result<float>,
+                                     &plane_weights<float>,
+                                     &pad_lines<float>};
+  return ops;
+}
+const WinogradOps<float>& winograd_ops_f32(int64_t taps) {
+  static constexpr WinogradOps<float> two = winograd_transforms<2, float>(), three = winograd_transforms<3, float>();
+  return taps == 2 ? two : three;
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
@@ -29,11 +35,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace levin::kernels::cpu {
 HWY_EXPORT(conv_ops_f32);
+HWY_EXPORT(winograd_ops_f32);
 
 template <>
 const ConvOps<float>& conv_ops<float>() {
-  static const ConvOps<float> ops = HWY_DYNAMIC_DISPATCH(conv_ops_f32)();
-  return ops;
+  return HWY_DYNAMIC_DISPATCH(conv_ops_f32)();
+}
+
+const WinogradOps<float>& winograd_ops(int64_t taps) {
+  return HWY_DYNAMIC_DISPATCH(winograd_ops_f32)(taps);
 }
 }  // namespace levin::kernels::cpu
 #endif

@@ -11,16 +11,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
-ConvOps<double> conv_ops_f64() {
-  return {static_cast<int>(kLanes<double>),
-          kTileHeight,
-          &run_row<double>,
-          &run_weight_tile<double>,
-          &to_planes<double>,
-          &add_to<double>,
-          &plane_result<double>,
-          &plane_weights<double>,
-          &pad_lines<double>};
+const ConvOps<double>& conv_ops_f64() {
+  static constexpr ConvOps<double> ops{static_cast<int>(kLanes<double>),
+                                     kTileHeight,
+                                     &run_row<double>,
+                                     &run_weight_tile<double>,
+                                     &to_planes<double>,
+                                     &add_to<double>,
+                                     &plane_result<double>,
+                                     &plane_weights<double>,
+                                     &pad_lines<double>};
+  return ops;
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
@@ -32,8 +33,7 @@ HWY_EXPORT(conv_ops_f64);
 
 template <>
 const ConvOps<double>& conv_ops<double>() {
-  static const ConvOps<double> ops = HWY_DYNAMIC_DISPATCH(conv_ops_f64)();
-  return ops;
+  return HWY_DYNAMIC_DISPATCH(conv_ops_f64)();
 }
 }  // namespace levin::kernels::cpu
 #endif

@@ -1,5 +1,6 @@
 #pragma once
-// Direct convolution: the shipped path for eight or more channels in the lane dimension.
+// Direct convolution: the shipped path for eight or more channels in the lane dimension that winograd.h does not
+// serve.
 // Idea: output channels are lanes, neighbouring pixels of a row are the tile's height. A tap's inputs for those pixels
 // are then neighbours too, so a tile reads the zero-padded image in place: no column matrix is ever written. Strides
 // are removed by splitting the padded image into phases (every s-th row and column) while it is copied; dilation is

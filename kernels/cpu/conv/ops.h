@@ -91,11 +91,34 @@ struct ConvOps {
   void (*pad)(const PadLines<T>&);
 };
 
+/// A run of tiles for one panel of channels. In the domain of the transform an element of a tile is one of 36 points
+/// with three taps a direction, or one of 25 with two.
+template <class T>
+struct WinogradTiles {
+  T* pixels;                                  // (tiles, rows, columns, channels)
+  int64_t pixels_step, row_step, pixel_step;  // distances between tiles, rows and columns
+  T* points;                                  // (points, tiles, channels)
+  int64_t point_step, points_step;            // distances between points and between tiles
+  int64_t tiles, channels;                    // channels are whole vectors
+};
+
+/// The transforms of Winograd's convolution. Those to pixels return whether all results are finite.
+template <class T>
+struct WinogradOps {
+  void (*input)(const WinogradTiles<T>&);
+  void (*weight)(const WinogradTiles<T>&);
+  void (*gradient)(const WinogradTiles<T>&);
+  bool (*output)(const WinogradTiles<T>&);
+  bool (*weight_gradient)(const WinogradTiles<T>&);
+};
+
 template <class T>
 const ConvOps<T>& conv_ops();
 template <>
 const ConvOps<float>& conv_ops<float>();
 template <>
 const ConvOps<double>& conv_ops<double>();
+/// The transforms for tiles of 4 x 4 results and kernels of taps x taps (2 or 3).
+const WinogradOps<float>& winograd_ops(int64_t taps);
 
 }  // namespace levin::kernels::cpu
