@@ -357,7 +357,7 @@ Grads unfold_gradient(Context& k, const Tensor& g) {
   const TensorMeta& in = k.input(0);
   if (in.sizes.empty()) return {sum(g, {0})};  // one element, or none
   const int64_t windows = g.sizes()[axis], size = g.sizes().back();
-  if (!grad_enabled() && size <= kFewPositions && !is_16_bit(g)) {
+  if (!grad_enabled() && size <= kFewPositions && !ops::is_16_bit(g)) {
     Tensor dx = zeros(in.sizes, like(g));
     for (int64_t i = 0; i < size; ++i)
       slice(dx, axis, Slice(i, i + (windows - 1) * step + 1, step)).add_(select(g, -1, i));
