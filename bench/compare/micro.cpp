@@ -142,8 +142,8 @@ void convolutions() {
 /// Operations whose bound is the memory, each beside the copy of a tensor of the same size: in a cache and beyond it.
 void memory_bound(int64_t rows, int64_t columns) {
   const std::string size = " " + std::to_string(rows) + "x" + std::to_string(columns);
-  const Tensor x = randn({rows, columns}), y = empty({rows, columns}), weight = ones({columns}), bias = zeros({columns});
-  const Tensor labels = randint(0, columns, {rows});
+  const Tensor x = randn({rows, columns}), y = empty({rows, columns});
+  const Tensor weight = ones({columns}), bias = zeros({columns}), labels = randint(0, columns, {rows});
   const double bytes = 2.0 * static_cast<double>(x.numel()) * 4 / 1e9;
   const int calls = static_cast<int>(std::max<int64_t>(30, 30 * 65'536 / x.numel() * 8));
   no_grad guard;

@@ -98,8 +98,8 @@ void insert_sorted(Entry* list, int64_t k, const Entry& e) {
   list[at] = e;
 }
 
-/// Returns the first k of n elements `step` apart in order. A short list is kept sorted, a longer one is a heap with its
-/// last entry on top. Few elements enter it; the others are passed over by one comparison of values, without a key.
+/// Returns the first k of n elements `step` apart in order. A short list is kept sorted, a longer one is a heap with
+/// its last entry on top. Few elements enter it; the others are passed over by one comparison of values, without a key.
 template <class T, class Entry, class F>
 Entry* first_few(Entry* list, const T* x, int64_t step, int64_t n, int64_t k, bool descending, F&& entry) {
   constexpr int64_t short_list = 32;

@@ -9,8 +9,13 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
 
 #include <fmt/format.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
 
 namespace levin {
 
@@ -61,6 +66,27 @@ Tensor windows_as_images(const Tensor& x, int64_t kernel, int64_t stride, int64_
 /// Makes the depth of a kernel a part of its second axis, as windows_as_images() does: (O, C, K, KH, KW) becomes
 /// (O, C K, KH, KW).
 Tensor as_image_kernel(const Tensor& weight) { return flatten(weight, 1, 2); }
+
+/// Adds layer d of parts (B, O, K, D, H, W) to layer d stride + k dilation of a result of `depth` layers, for all k.
+Tensor overlapped(const Tensor& parts, int64_t depth, int64_t stride, int64_t dilation) {
+  const int64_t kernel = parts.size(2), reach = (parts.size(3) - 1) * stride + 1;
+  const auto layers = [=](const Tensor& y, int64_t k) {
+    return slice(y, 2, Slice(k * dilation, k * dilation + reach, stride));
+  };
+  const Tensor y = zeros({parts.size(0), parts.size(1), depth, parts.size(4), parts.size(5)}, like(parts));
+  {
+    no_grad guard;
+    for (int64_t k = 0; k < kernel; ++k) layers(y, k).add_(select(parts.detach(), 2, k));
+  }
+  if (Context* c = record("overlapped", y, {parts}, [](Context& k, const Tensor& g) -> Grads {
+        const auto& [size, step] = k.get<std::pair<int64_t, std::function<Tensor(const Tensor&, int64_t)>>>();
+        std::vector<Tensor> found;
+        for (int64_t i = 0; i < size; ++i) found.push_back(step(g, i));
+        return {stack(found, 2)};
+      }))
+    c->set(std::pair<int64_t, std::function<Tensor(const Tensor&, int64_t)>>(kernel, layers));
+  return y;
+}
 
 Tensor with_bias(const Tensor& y, const Tensor& bias) {
   return bias.defined() ? add(y, reshape(bias, {bias.numel(), 1, 1, 1})) : y;
@@ -130,10 +156,9 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
                                           .output_padding = {o.output_padding[1], o.output_padding[2]},
                                           .groups = o.groups,
                                           .dilation = {o.dilation[1], o.dilation[2]}});  // (B D, O K, H, W)
+  // (B, O, K, D, H, W)
   const Tensor parts = unflatten(as_volumes(images, x.size(0), depth), 1, {weight.size(1) * o.groups, kernel});
-  Tensor y = zeros({x.size(0), parts.size(1), whole + o.output_padding[0], parts.size(4), parts.size(5)}, like(parts));
-  for (int64_t k = 0; k < kernel; ++k)
-    y = index_add(y, 2, add(mul(arange(depth), stride), k * dilation).to(x.device()), select(parts, 2, k));
+  const Tensor y = overlapped(parts, whole + o.output_padding[0], stride, dilation);
   const int64_t kept = whole + o.output_padding[0] - 2 * o.padding[0];
   if (kept < 1)
     throw ShapeError(
