@@ -139,20 +139,31 @@ void convolutions() {
   }
 }
 
-void memory_bound() {
-  const Tensor x = randn({4096, 1024}), weight = ones({1024}), bias = zeros({1024});
+/// Operations whose bound is the memory, each beside the copy of a tensor of the same size: in a cache and beyond it.
+void memory_bound(int64_t rows, int64_t columns) {
+  const std::string size = " " + std::to_string(rows) + "x" + std::to_string(columns);
+  const Tensor x = randn({rows, columns}), y = empty({rows, columns});
+  const Tensor weight = ones({columns}), bias = zeros({columns}), labels = randint(0, columns, {rows});
   const double bytes = 2.0 * static_cast<double>(x.numel()) * 4 / 1e9;
+  const int calls = static_cast<int>(std::max<int64_t>(30, 30 * 65'536 / x.numel() * 8));
   no_grad guard;
   const auto rate = [&](const char* name, double share, auto f) {
-    row(std::string(name) + " 4096x1024", "GB/s", [&] { return bytes * share / best(f, 30); });
+    row(name + size, "GB/s", [&] { return bytes * share / best(f, calls); });
   };
+  rate("copy", 1, [&] { y.copy_(x); });
   rate("softmax", 1, [&] { softmax(x, 1); });
-  rate("layernorm", 1, [&] { layer_norm(x, {1024}, weight, bias); });
+  rate("log_softmax", 1, [&] { log_softmax(x, 1); });
+  rate("cross-entropy", 0.5, [&] { cross_entropy(x, labels); });
+  rate("layernorm", 1, [&] { layer_norm(x, {columns}, weight, bias); });
   rate("gelu", 1, [&] { gelu(x); });
   rate("relu", 1, [&] { relu(x); });
+  rate("tanh", 1, [&] { tanh(x); });
   rate("exp", 1, [&] { exp(x); });
   rate("sum rows", 0.5, [&] { sum(x, {1}); });
   rate("transpose copy", 1, [&] { x.t().contiguous(); });
+}
+
+void copies() {
   row("copy 40 MB", "GB/s", [&] {
     const Tensor z = randn({10'000'000}), y = empty({10'000'000});
     return 2 * 4e7 / best([&] { y.copy_(z); }, 10) / 1e9;
@@ -186,7 +197,9 @@ int main(int argc, char** argv) {
   tiny_net();
   products();
   convolutions();
-  memory_bound();
+  memory_bound(256, 256);
+  memory_bound(4096, 1024);
+  copies();
   optimizers();
   row("peak memory", "MB", [] {  // of the rows above, which torch_micro.py has too
     rusage usage{};

@@ -95,6 +95,8 @@ void convolutions(const Comparison& compare) {
           [](const Tensors& x) { return conv2d(x[0], x[1], {}, {.padding = 1, .groups = 4}); });
   compare("conv3d 2x8x8x16x16 k3", {randn({2, 8, 8, 16, 16}), randn({16, 8, 3, 3, 3})},
           [](const Tensors& x) { return conv3d(x[0], x[1], {}, {.padding = 1}); });
+  compare("conv_transpose3d 2x16x8x16x16 k3", {randn({2, 16, 8, 16, 16}), randn({16, 8, 3, 3, 3})},
+          [](const Tensors& x) { return conv_transpose3d(x[0], x[1], {}, {.padding = 1}); });
 }
 
 void norms(const Comparison& compare) {

@@ -72,6 +72,8 @@ def convolutions():
     compare("conv2d depthwise 5x5 s2", [image(), torch.randn(64, 1, 5, 5)], lambda x, w: F.conv2d(x, w, stride=2, padding=2, groups=64))
     compare("conv2d grouped 3x3", [image(), torch.randn(64, 16, 3, 3)], lambda x, w: F.conv2d(x, w, padding=1, groups=4))
     compare("conv3d 2x8x8x16x16 k3", [torch.randn(2, 8, 8, 16, 16), torch.randn(16, 8, 3, 3, 3)], lambda x, w: F.conv3d(x, w, padding=1))
+    compare("conv_transpose3d 2x16x8x16x16 k3", [torch.randn(2, 16, 8, 16, 16), torch.randn(16, 8, 3, 3, 3)],
+            lambda x, w: F.conv_transpose3d(x, w, padding=1))
 
 
 def norms():

@@ -82,7 +82,7 @@ bool try_transposed(const Walk& w, const CopyArgs& a) {
   return true;
 }
 
-constexpr int64_t kShortRow = 4096;  // bytes
+constexpr int64_t kShortRow = 4096, kCallBytes = 256;  // bytes; from kCallBytes on, memcpy is worth its call
 
 /// Calls row(to, from) with the addresses of each row, where `to` has the type of an element.
 template <class T, class F>
@@ -123,7 +123,11 @@ bool try_short_rows(const Walk& w, const CopyArgs& a) {
     if (out == 1 && in == 1) {
       const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
       for_short_rows<T>(w, a, [bytes](T* to, const T* from) {
-        copy_short(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), bytes);
+        if (bytes >= kCallBytes) {
+          std::memcpy(to, from, static_cast<std::size_t>(bytes));
+        } else {
+          copy_short(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), bytes);
+        }
       });
     } else {
       for_short_rows<T>(w, a, [=](T* to, const T* from) {

@@ -62,6 +62,17 @@ HWY_INLINE V bounded(D d, V x, double low, double high) {
 #endif
 }
 
+/// Returns max(x, low); NaN stays NaN.
+template <class D, class V>
+HWY_INLINE V at_least(D d, V x, double low) {
+  const V y = hn::Max(constant(d, low), x);
+#if HWY_ARCH_X86
+  return y;
+#else
+  return keep_nan(x, y);
+#endif
+}
+
 template <class D, class V>
 HWY_INLINE V polynomial(D, V, V sum) {
   return sum;
@@ -84,20 +95,29 @@ struct ExpParts {
   V n, q;
 };
 
+/// Appends `last`, the coefficients of the powers 1 and 0, to P.
+template <class D, class V, class... C>
+HWY_INLINE V exp_polynomial(D d, V r, C... last) {
+  return polynomial(d, r, 0.001394655555486679, 0.008366644382476807, 0.04166628047823906, 0.16666541993618011, 0.5,
+                    last...);
+}
+
 template <class D, class V>
 HWY_INLINE V exp_minus_one_near_zero(D d, V r) {
-  const V p = polynomial(d, r, 0.001394655555486679, 0.008366644382476807, 0.04166628047823906, 0.16666541993618011,
-                         0.5);
-  return hn::MulAdd(hn::Mul(r, r), p, r);
+  return hn::MulAdd(hn::Mul(r, r), exp_polynomial(d, r), r);
+}
+
+/// Returns x - n log(2). The first part of log(2) is short, so that its product with n is exact.
+template <class D, class V>
+HWY_INLINE V exp_rest(D d, V x, V n) {
+  return hn::NegMulAdd(n, constant(d, 1.42860682030941723212e-6),
+                       hn::NegMulAdd(n, constant(d, 0.693145751953125), x));
 }
 
 template <class D, class V>
 HWY_INLINE ExpParts<V> exp_parts(D d, V x) {
   const V n = hn::Round(hn::Mul(x, constant(d, 1.4426950408889634)));
-  // log(2) in two parts, of which the first is short, so that its product with n is exact.
-  const V r = hn::NegMulAdd(n, constant(d, 1.42860682030941723212e-6),
-                            hn::NegMulAdd(n, constant(d, 0.693145751953125), x));
-  return {n, exp_minus_one_near_zero(d, r)};
+  return {n, exp_minus_one_near_zero(d, exp_rest(d, x, n))};
 }
 
 /// Computes y * 2^n for |n| < 250; rounded once where the result is subnormal.
@@ -112,13 +132,29 @@ HWY_INLINE V times_power(D d, V y, V n) {
   return hn::Mul(hn::Mul(y, power(half)), power(hn::Sub(whole, half)));
 }
 
+/// Computes exp(x) for f32, -150 < x < 150 or NaN.
+template <class D, class V>
+HWY_INLINE V exp_inside(D d, V x) {
+  const V n = hn::Round(hn::Mul(x, constant(d, 1.4426950408889634)));
+  return times_power(d, exp_polynomial(d, exp_rest(d, x, n), 1.0, 1.0), n);
+}
+
 template <class D, class V>
 HWY_INLINE V exp_v(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
     return keep_nan(x, hn::Exp(d, hn::Min(x, constant(d, 1000.0))));
   } else {
-    const ExpParts<V> e = exp_parts(d, bounded(d, x, -110.0, 104.0));
-    return times_power(d, hn::Add(e.q, constant(d, 1.0)), e.n);
+    return exp_inside(d, bounded(d, x, -110.0, 104.0));
+  }
+}
+
+/// Computes exp(x) for x < 104, or NaN.
+template <class D, class V>
+HWY_INLINE V exp_of_low(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return exp_v(d, x);
+  } else {
+    return exp_inside(d, at_least(d, x, -110.0));
   }
 }
 

@@ -51,7 +51,7 @@ std::uint64_t key_of(T x) {
     constexpr Bits top = Bits{1} << (sizeof(T) * 8 - 1);
     if (x != x) return static_cast<Bits>(~Bits{0});
     const Bits bits = std::bit_cast<Bits>(x + T(0));
-    return bits & top ? static_cast<Bits>(~bits) : bits | top;
+    return static_cast<Bits>(bits ^ ((Bits{0} - (bits >> (sizeof(T) * 8 - 1))) | top));  // no branch on the sign
   } else if constexpr (std::is_signed_v<T> && sizeof(T) == 8) {
     return static_cast<std::uint64_t>(x) ^ (std::uint64_t{1} << 63);
   } else if constexpr (std::is_signed_v<T>) {
@@ -90,20 +90,42 @@ Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
   return entries;
 }
 
-/// Returns the first k of n in order, by a heap of k entries with the last of them on top: few elements enter it.
-template <class Entry, class F>
-Entry* first_few(Entry* heap, int64_t n, int64_t k, F&& entry) {
-  for (int64_t i = 0; i < k; ++i) heap[i] = entry(i);
-  std::make_heap(heap, heap + k);
-  for (int64_t i = k; i < n; ++i) {
-    const Entry e = entry(i);
-    if (!(e < heap[0])) continue;
-    std::pop_heap(heap, heap + k);
-    heap[k - 1] = e;
-    std::push_heap(heap, heap + k);
-  }
-  std::sort_heap(heap, heap + k);
-  return heap;
+/// Puts e into a sorted list in place of its last entry.
+template <class Entry>
+void insert_sorted(Entry* list, int64_t k, const Entry& e) {
+  int64_t at = k - 1;
+  for (; at > 0 && e < list[at - 1]; --at) list[at] = list[at - 1];
+  list[at] = e;
+}
+
+/// Returns the first k of n elements `step` apart in order. A short list is kept sorted, a longer one is a heap with
+/// its last entry on top. Few elements enter it; the others are passed over by one comparison of values, without a key.
+template <class T, class Entry, class F>
+Entry* first_few(Entry* list, const T* x, int64_t step, int64_t n, int64_t k, bool descending, F&& entry) {
+  constexpr int64_t short_list = 32;
+  const bool heap = k > short_list;
+  for (int64_t i = 0; i < k; ++i) list[i] = entry(i);
+  heap ? std::make_heap(list, list + k) : std::sort(list, list + k);
+  Entry& last = list[heap ? 0 : k - 1];
+  const auto scan = [&](auto passes) {  // `passes` is false if one of both is NaN
+    T end = x[last.place() * step];
+    for (int64_t i = k; i < n; ++i) {
+      if (passes(x[i * step], end)) continue;
+      const Entry e = entry(i);
+      if (!(e < last)) continue;
+      if (heap) {
+        std::pop_heap(list, list + k);
+        list[k - 1] = e;
+        std::push_heap(list, list + k);
+      } else {
+        insert_sorted(list, k, e);
+      }
+      end = x[last.place() * step];
+    }
+  };
+  descending ? scan([](T v, T end) { return v <= end; }) : scan([](T v, T end) { return v >= end; });
+  if (heap) std::sort_heap(list, list + k);
+  return list;
 }
 
 template <class T, class Entry>
@@ -121,7 +143,7 @@ void sort_lines(const SortArgs& a) {
       const auto entry = [&](int64_t i) { return Entry::make(key_of(from[i * a.inner]) ^ flip, i); };
       const Entry* done;
       if (a.k <= a.n / 16) {
-        done = first_few(space, a.n, a.k, entry);
+        done = first_few(space, from, a.inner, a.n, a.k, a.descending, entry);
       } else {
         for (int64_t i = 0; i < a.n; ++i) space[i] = entry(i);
         done = sorted(space, space + a.n, a.n, a.k);

@@ -85,25 +85,25 @@ HWY_INLINE void for_vectors(int64_t n, F&& f) {
       [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
 }
 
-/// Returns the sum in double of f(load) over the vectors of a row of n elements; lanes beyond the end do not count. Two
-/// sums take turns, so that an addition need not wait for the one before.
+/// Returns the sum of f(load) over the vectors of a row of n elements; lanes beyond the end do not count. Four vectors
+/// are added in T, then in double: this error is that of rounding each term once more.
 template <class T, class F>
 HWY_INLINE double wide_sum(int64_t n, F&& f) {
   const Simd<T> d;
   constexpr int64_t lanes = kLanes<T>;
   const auto whole = [&](int64_t i) HWY_ATTR { return f([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); }); };
-  auto sum = hn::Zero(Simd<double>()), other = sum;
+  auto sum = hn::Zero(Simd<double>());
   int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    sum = add_wide(sum, whole(i));
-    other = add_wide(other, whole(i + lanes));
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto low = hn::Add(whole(i), whole(i + lanes)), high = hn::Add(whole(i + 2 * lanes), whole(i + 3 * lanes));
+    sum = add_wide(sum, hn::Add(low, high));
   }
-  if (i + lanes <= n) sum = add_wide(sum, whole(i)), i += lanes;
+  for (; i + lanes <= n; i += lanes) sum = add_wide(sum, whole(i));
   if (i < n) {
     const auto part = f([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); });
-    other = add_wide(other, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), part));
+    sum = add_wide(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), part));
   }
-  return total(hn::Add(sum, other));
+  return total(sum);
 }
 
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

@@ -184,6 +184,20 @@ Tensor bags_of(const Tensor& index, const Tensor& offsets) {
   return sub(searchsorted(offsets, arange(index.numel()).to(index.device()), true), 1);
 }
 
+/// Sums, or averages, the rows of bags of one length: index (B, n), weights of the index's sizes or undefined.
+Tensor combined(const EmbeddingBag& bag, const Tensor& index, const Tensor& weights) {
+  const bool average = bag.options.mode == BagMode::mean;
+  Tensor rows = embedding(bag.weight, index, bag.options.padding_idx, bag.options.sparse);  // (B, n, columns)
+  if (weights.defined()) rows = mul(rows, unsqueeze(weights, -1));
+  if (!bag.options.padding_idx) {
+    const Tensor sums = sum(rows, {1});
+    return average && index.size(1) > 1 ? div(sums, index.size(1)) : sums;
+  }
+  const Tensor taken = unsqueeze(to(ne(index, *bag.options.padding_idx), rows.dtype()), -1);  // (B, n, 1)
+  const Tensor sums = sum(mul(rows, taken), {1});
+  return average ? div(sums, clamp(sum(taken, {1}), 1)) : sums;
+}
+
 }  // namespace
 
 Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& given_offsets, const Tensor& per_sample_weights) {
@@ -198,6 +212,7 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& given_offsets, c
   if (index.dim() == 1 && offsets.numel() > 0 && offsets[0].item<int64_t>() != 0)
     throw ValueError(fmt::format("[EmbeddingBag] the first offset is {}; the first bag must begin at 0.",
                                  offsets[0].item<int64_t>()));
+  if (index.dim() == 2 && options.mode != BagMode::max) return combined(*this, index, per_sample_weights);
   const int64_t bags = index.dim() == 2 ? index.size(0) : offsets.numel();
   const Tensor flat = ravel(index);
   const Tensor bag = index.dim() == 2 ? repeat_interleave(arange(bags), index.size(1)).to(index.device())

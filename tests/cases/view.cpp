@@ -170,6 +170,7 @@ OpCase views_case() {
                       view_sample(
                           "unfold", {7, 2}, [](const Tensor& x) { return unfold(x, 0, 3, 2); }, {3, 2, 3},
                           [](const Shape& i) { return (i[0] * 2 + i[2]) * 2 + i[1]; }, "x0.unfold(0, 3, 2)"),
+                      window_sample({2, 21}, 1, 17, 2), window_sample({21, 2}, 0, 16, 5),
                       view_sample(
                           "narrow", {5, 4}, [](const Tensor& x) { return narrow(x, 1, -3, 2); }, {5, 2},
                           [](const Shape& i) { return i[0] * 4 + i[1] + 1; }, "x0.narrow(1, -3, 2)"),

@@ -68,12 +68,30 @@ TEST_CASE_TEMPLATE("sort: rows of all lengths around the radix sorts' thresholds
     for (const bool descending : {false, true}) {
       const auto order = stable_order(values, descending);
       CHECK(argsort(x, 0, descending).template to_vector<int64_t>() == order);
-      for (const int64_t k : {int64_t{1}, n / 20 + 1, n / 2, n}) {
+      for (const int64_t k : {int64_t{1}, int64_t{32}, int64_t{33}, n / 20 + 1, n / 2, n}) {
+        if (k > n) continue;
         const auto first = topk(x, k, 0, descending).indices.template to_vector<int64_t>();
         CHECK(std::equal(first.begin(), first.end(), order.begin()));
       }
     }
   }
+}
+
+TEST_CASE("topk: a few of lines whose elements are not neighbours, with NaN and infinities among them") {
+  manual_seed(13);
+  const Tensor x = randint(-300, 300, {1200, 3}, {.dtype = kFloat});
+  for (const int64_t i : {0, 5, 700, 1199}) x.data<float>()[i * 3 + 1] = static_cast<float>(kNaN);
+  for (const int64_t i : {1, 900}) x.data<float>()[i * 3 + 2] = static_cast<float>(kInfinity);
+  x.data<float>()[40 * 3 + 2] = static_cast<float>(-kInfinity);
+  for (const bool largest : {false, true})
+    for (const int64_t k : {1, 3, 6, 32, 33, 75}) {
+      const Tensor found = topk(x, k, 0, largest).indices;
+      for (int64_t column = 0; column < 3; ++column) {
+        const auto order = stable_order(x.select(1, column).contiguous().to_vector<float>(), largest);
+        const auto first = found.select(1, column).contiguous().to_vector<int64_t>();
+        CHECK(std::equal(first.begin(), first.end(), order.begin()));
+      }
+    }
 }
 
 TEST_CASE("sort: extreme numbers of each integer type") {

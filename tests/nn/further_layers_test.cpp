@@ -113,6 +113,26 @@ TEST_CASE("rows above max_norm are scaled down where they are looked up") {
   CHECK(sums(1, 0).item<double>() == 0);  // only the padding row
 }
 
+TEST_CASE("bags of one length give what bags with offsets give") {
+  const Tensor index = tensor<int64_t>({0, 1, 4, 2, 2, 3, 2, 2, 2}).reshape({3, 3});  // row 2 may be the padding
+  const Tensor offsets = tensor<int64_t>({0, 3, 6}), scale = rand({3, 3}), g = randn({3, 2});
+  int compared = 0;
+  for (const nn::BagMode mode : {nn::BagMode::sum, nn::BagMode::mean})
+    for (const std::optional<int64_t> padding : {std::optional<int64_t>(), std::optional<int64_t>(2)})
+      for (const bool weighted : {false, true}) {
+        if (weighted && mode == nn::BagMode::mean) continue;
+        nn::EmbeddingBag bag(5, 2, {.mode = mode, .padding_idx = padding});
+        const Tensor weights = weighted ? scale : Tensor(), flat_weights = weighted ? scale.reshape({9}) : Tensor();
+        const Tensor by_length = bag(index, {}, weights), by_offset = bag(index.reshape({9}), offsets, flat_weights);
+        CHECK((by_length - by_offset).abs().max().item<double>() < 1e-6);
+        const Tensor difference =
+            grad({by_length}, {bag.weight}, {}, {g})[0] - grad({by_offset}, {bag.weight}, {}, {g})[0];
+        CHECK(difference.abs().max().item<double>() < 1e-6);
+        ++compared;
+      }
+  CHECK(compared == 6);
+}
+
 TEST_CASE("parameters by name, and functions in a Sequential") {
   nn::ParameterDict d;
   d.append("left", ones({2}));

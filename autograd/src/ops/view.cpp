@@ -348,6 +348,8 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
 
 namespace {
 
+constexpr int64_t kFewPositions = 16;  // of a window, added one after the other
+
 /// Windows overlap if they are longer than their step: the gradients of an element are summed in a fixed order. Unlike
 /// the gradient of as_strided, this one is per element of x, whether or not several elements share memory.
 Grads unfold_gradient(Context& k, const Tensor& g) {
@@ -355,6 +357,12 @@ Grads unfold_gradient(Context& k, const Tensor& g) {
   const TensorMeta& in = k.input(0);
   if (in.sizes.empty()) return {sum(g, {0})};  // one element, or none
   const int64_t windows = g.sizes()[axis], size = g.sizes().back();
+  if (!grad_enabled() && size <= kFewPositions && !ops::is_16_bit(g)) {
+    Tensor dx = zeros(in.sizes, like(g));
+    for (int64_t i = 0; i < size; ++i)
+      slice(dx, axis, Slice(i, i + (windows - 1) * step + 1, step)).add_(select(g, -1, i));
+    return {dx};
+  }
   Shape order;
   for (int d = 0; d + 1 < g.dim(); ++d) {
     order.push_back(d);

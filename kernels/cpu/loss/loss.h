@@ -30,6 +30,19 @@ struct LossRows {
   double (*huber)(const T* x, const T* target, T limit, std::int64_t n);
 };
 
+/// Losses above this belong to samples without a path.
+inline constexpr double kCtcNoPath = 5e29;
+
+/// A sample of CtcArgs: at step t, x and dx are `step` elements further.
+struct CtcSample {
+  const float* x;
+  std::int64_t step;
+  const std::int64_t* classes;  ///< (states)
+  const bool* skips;            ///< (states)
+  std::int64_t steps, states;   ///< 1 or more
+  float* dx;                    ///< zeros, or null
+};
+
 /// Throws IndexError for label number `at`.
 [[noreturn]] inline void label_out_of_range(const char* op, std::int64_t label, std::int64_t at, std::int64_t classes,
                                             std::int64_t ignored) {

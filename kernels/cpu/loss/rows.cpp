@@ -31,7 +31,7 @@ void scaled_softmax(const T* x, ExactSum lse, T scale, T* dx, int64_t n) {
              low = hn::Set(d, static_cast<T>((lse.value - static_cast<double>(head)) + lse.rest));
   const auto factor = hn::Set(d, scale);
   for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
-    store(hn::Mul(factor, exp_v(d, hn::Sub(hn::Sub(load(x), high), low))), dx);
+    store(hn::Mul(factor, exp_of_low(d, hn::Sub(hn::Sub(load(x), high), low))), dx);
   });
 }
 
@@ -46,7 +46,7 @@ double bce(const T* x, const T* target, int64_t target_step, T* out, int64_t n) 
   auto sum = hn::Zero(Simd<double>());
   for (int64_t i = 0; i < n; i += kLanes<T>) {
     const auto v = load_row(x, i, n), t = load_or_set(target, target_step, i, n);
-    const auto soft = log1p_v(d, exp_v(d, hn::Neg(hn::Abs(v))));
+    const auto soft = log1p_v(d, exp_of_low(d, hn::Neg(hn::Abs(v))));
     // Compute max(v, 0) - v t as one product: at an infinite v its two parts would cancel to NaN.
     const auto share = hn::IfThenElse(hn::Gt(v, hn::Zero(d)), hn::Sub(hn::Set(d, T(1)), t), t);
     auto loss = hn::MulAdd(hn::Abs(v), share, soft);

@@ -43,7 +43,7 @@ void log_softmax_backward_row(const T* g, const T* y, T* dx, int64_t n) {
   const Simd<T> d;
   const auto s = hn::Set(d, static_cast<T>(wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return load(g); })));
   for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
-    store(hn::NegMulAdd(exp_v(d, load(y)), s, load(g)), dx);
+    store(hn::NegMulAdd(exp_of_low(d, load(y)), s, load(g)), dx);
   });
 }
 
@@ -82,7 +82,7 @@ void softmax_columns(const T* x, T* out, int64_t n, int64_t step, int64_t width)
   const Columns<T> top = max_of_columns(x, n, step, width);
   Columns<T> sum(T(0), width);
   for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
-    const auto e = exp_v(d, hn::Sub(load_row(x + line, j, width), top.get(j)));
+    const auto e = exp_of_low(d, hn::Sub(load_row(x + line, j, width), top.get(j)));
     store_row(e, out + line, j, width);
     sum.put(j, hn::Add(sum.get(j), e));
   });
@@ -97,7 +97,7 @@ void log_softmax_columns(const T* x, T* out, int64_t n, int64_t step, int64_t wi
   const Columns<T> top = max_of_columns(x, n, step, width);
   Columns<T> sum(T(0), width);
   for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
-    sum.put(j, hn::Add(sum.get(j), exp_v(d, hn::Sub(load_row(x + line, j, width), top.get(j)))));
+    sum.put(j, hn::Add(sum.get(j), exp_of_low(d, hn::Sub(load_row(x + line, j, width), top.get(j)))));
   });
   for (int64_t j = 0; j < width; j += kLanes<T>) sum.put(j, log_v(d, sum.get(j)));
   for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
@@ -125,7 +125,7 @@ void log_softmax_backward_columns(const T* g, const T* y, T* dx, int64_t n, int6
     sum.put(j, hn::Add(sum.get(j), load_row(g + line, j, width)));
   });
   for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
-    const auto p = exp_v(d, load_row(y + line, j, width));
+    const auto p = exp_of_low(d, load_row(y + line, j, width));
     store_row(hn::NegMulAdd(p, sum.get(j), load_row(g + line, j, width)), dx + line, j, width);
   });
 }

@@ -30,6 +30,8 @@ OpCase convolutions() {
                                   {.stride = {2, 1, 1}, .padding = {1, 0, 1}, .dilation = {2, 1, 1}, .groups = 2})),
                 8),
            call("F.conv3d(x0, x1)", {input({2, 2, 3, 3}), input({1, 2, 2, 2, 2})}, LEVIN_CALL(conv3d(x0, x1)), 16),
+           call("F.conv3d(x0, x1, x2, stride=(2, 1, 1))", {input({2, 2, 3, 2, 2}), input({2, 2, 1, 1, 2}), input({2})},
+                LEVIN_CALL(conv3d(x0, x1, x2, {.stride = {2, 1, 1}})), 5),
            call("F.conv_transpose3d(x0, x1, x2)", {input({1, 2, 2, 2, 2}), input({2, 1, 2, 2, 2}), input({1})},
                 LEVIN_CALL(conv_transpose3d(x0, x1, x2)), 17),
            call("F.conv_transpose3d(x0, x1, stride=2, padding=(1, 0, 1), output_padding=(1, 0, 1), dilation=(2, 1, 1))",
@@ -37,11 +39,20 @@ OpCase convolutions() {
                 LEVIN_CALL(conv_transpose3d(
                     x0, x1, {},
                     {.stride = 2, .padding = {1, 0, 1}, .output_padding = {1, 0, 1}, .dilation = {2, 1, 1}})),
-                16)}))),
+                16),
+           call("F.conv_transpose3d(x0, x1, x2, groups=2)",
+                {input({1, 4, 2, 1, 2}), input({4, 2, 2, 1, 2}), input({4})},
+                LEVIN_CALL(conv_transpose3d(x0, x1, x2, {.groups = 2})), 9)}))),
       {{"[conv1d] x is (2,) and weight (2, 2, 2)", [] { conv1d(ones({2}), ones({2, 2, 2})); }},
        {"[conv3d] the kernel of depth 3 does not fit into x of (1, 1, 2, 4, 4) with padding 0",
         [] { conv3d(ones({1, 1, 2, 4, 4}), ones({1, 1, 3, 1, 1})); }},
        {"[conv3d] x is (2, 2) and weight (2,)", [] { conv3d(ones({2, 2}), ones({2})); }},
+       {"[conv3d] along the depth, stride 0 and dilation 1 must be 1 or more, padding 0 0 or more",
+        [] { conv3d(ones({1, 1, 2, 4, 4}), ones({1, 1, 2, 1, 1}), {}, {.stride = {0, 1, 1}}); }},
+       {"[conv3d] x has 3 channels; weight (2, 1, 2, 1, 1) with 2 groups takes 2",
+        [] { conv3d(ones({1, 3, 2, 4, 4}), ones({2, 1, 2, 1, 1}), {}, {.groups = 2}); }},
+       {"[conv_transpose3d] along the depth, stride 1 and dilation 0 must be 1 or more, padding 0 0 or more",
+        [] { conv_transpose3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}), {}, {.dilation = {0, 1, 1}}); }},
        {"[conv_transpose3d] output_padding 1 must be below the stride 1 or the dilation 1", [] {
           conv_transpose3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}), {}, {.output_padding = 1});
         }}});

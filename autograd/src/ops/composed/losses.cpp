@@ -23,7 +23,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <numeric>
 
 namespace levin {
 
@@ -301,115 +300,6 @@ Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, const Foca
   Tensor loss = mul(bce_with_logits(logits, t, {.reduction = Reduction::none}), pow(missing, options.gamma));
   if (options.alpha >= 0) loss = mul(loss, add(mul(t, 2 * options.alpha - 1), 1 - options.alpha));
   return reduced(loss, options.reduction);
-}
-
-// Connectionist temporal classification
-
-namespace {
-
-struct CtcPlan {
-  int64_t steps, batch, classes, longest;
-  Tensor classes_of_states;  ///< (B, S') int64: blank, label, blank, ...; the blank after the last label
-  Tensor may_skip;           ///< (B, S') bool: a label that differs from the one before the blank
-};
-
-/// Spreads the targets of each sample with blanks between them.
-CtcPlan ctc_plan(const Tensor& log_probabilities, const Tensor& targets, const std::vector<int64_t>& input_lengths,
-                 const std::vector<int64_t>& target_lengths, int64_t blank) {
-  CtcPlan p{log_probabilities.size(0), log_probabilities.size(1), log_probabilities.size(2), 0, {}, {}};
-  const auto batch = static_cast<std::size_t>(p.batch);
-  if (input_lengths.size() != batch || target_lengths.size() != batch)
-    throw ShapeError(fmt::format("[ctc_loss] {} input and {} target lengths for a batch of {}.", input_lengths.size(),
-                                 target_lengths.size(), p.batch));
-  if (blank < 0 || blank >= p.classes)
-    throw ValueError(fmt::format("[ctc_loss] blank {} is outside [0, {}).", blank, p.classes));
-  for (std::size_t b = 0; b < batch; ++b) {
-    if (input_lengths[b] < 0 || input_lengths[b] > p.steps)
-      throw ValueError(
-          fmt::format("[ctc_loss] input length {} of sample {} is outside [0, {}].", input_lengths[b], b, p.steps));
-    if (target_lengths[b] < 0 || (targets.dim() == 2 && target_lengths[b] > targets.size(1)))
-      throw ValueError(fmt::format("[ctc_loss] target length {} of sample {} is outside of targets {}.",
-                                   target_lengths[b], b, to_string(targets.sizes())));
-    p.longest = std::max(p.longest, target_lengths[b]);
-  }
-  const int64_t total = std::accumulate(target_lengths.begin(), target_lengths.end(), int64_t{0});
-  if (targets.dim() == 1 && targets.numel() != total)
-    throw ShapeError(
-        fmt::format("[ctc_loss] targets has {} elements, the lengths add up to {}.", targets.numel(), total));
-  const std::vector<int64_t> labels = as_int64("ctc_loss", {"targets", targets}).to_vector<int64_t>();
-  const int64_t states = 2 * p.longest + 1;
-  std::vector<int64_t> of_states(static_cast<std::size_t>(p.batch * states), blank);
-  std::vector<int64_t> skips(of_states.size(), 0);
-  int64_t start = 0;
-  for (std::size_t b = 0; b < batch; ++b) {
-    for (int64_t i = 0; i < target_lengths[b]; ++i) {
-      const int64_t label = labels[static_cast<std::size_t>(start + i)];
-      if (label < 0 || label >= p.classes || label == blank)
-        throw IndexError(fmt::format("[ctc_loss] target {} of sample {} is not a class in [0, {}) other than blank {}.",
-                                     label, b, p.classes, blank));
-      const std::size_t at = b * static_cast<std::size_t>(states) + static_cast<std::size_t>(2 * i + 1);
-      of_states[at] = label;
-      skips[at] = i > 0 && labels[static_cast<std::size_t>(start + i - 1)] != label;
-    }
-    start += targets.dim() == 2 ? targets.size(1) : target_lengths[b];
-  }
-  const Device device = log_probabilities.device();
-  p.classes_of_states = from_data(of_states, {p.batch, states}).to(device);
-  p.may_skip = ne(from_data(skips, {p.batch, states}), 0).to(device);
-  return p;
-}
-
-/// log(sum of exponentials) of three tensors; a state that no path reaches keeps a very low, finite value.
-Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) { return logsumexp(stack({a, b, c}, 0), 0); }
-
-}  // namespace
-
-Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const std::vector<int64_t>& input_lengths,
-                const std::vector<int64_t>& target_lengths, const CtcOptions& options) {
-  check_floating("ctc_loss", log_probabilities, "log_probabilities");
-  if (log_probabilities.dim() == 2) {
-    const Tensor loss = ctc_loss(unsqueeze(log_probabilities, 1), reshape(targets, {1, targets.numel()}), input_lengths,
-                                 target_lengths, options);
-    return loss.dim() == 1 ? squeeze(loss, 0) : loss;
-  }
-  if (log_probabilities.dim() != 3)
-    throw ShapeError(fmt::format("[ctc_loss] log_probabilities is {}, expected is (T, B, C) or (T, C).",
-                                 to_string(log_probabilities.sizes())));
-  const CtcPlan p = ctc_plan(log_probabilities, targets, input_lengths, target_lengths, options.blank);
-  const Device device = log_probabilities.device();
-  constexpr double never = -1e30;  // finite, so that no gradient is NaN; such paths add exp(-1e30) = 0
-  const int64_t states = 2 * p.longest + 1;
-  const Tensor zero_states = zeros({p.batch, states}, like(log_probabilities));
-  const Tensor first_two = lt(arange(states), 2).to(device), no_skip = logical_not(p.may_skip);
-  // (T, B, S) log-probabilities of the states' classes; -inf becomes finite, so that no gradient is NaN.
-  const std::vector<Tensor> emitted =
-      unbind(clamp(gather(log_probabilities, 2, contiguous(expand(p.classes_of_states, {p.steps, p.batch, states}))),
-                   2 * never),
-             0);
-  const int64_t shortest = input_lengths.empty() ? 0 : *std::ranges::min_element(input_lengths);
-  const Tensor lengths = from_data(input_lengths, {p.batch, 1}).to(device);
-  // Before the first step only the state before all labels is reached.
-  Tensor alpha = where(eq(arange(states), 0).to(device), zero_states, never);
-  for (int64_t t = 0; t < p.steps; ++t) {
-    Tensor next;
-    if (t == 0) {
-      next = where(first_two, zero_states, never);
-    } else {
-      const Tensor shifted = pad(alpha, {2, 0}, never);  // by two states; the second view by one
-      next = log_sum(alpha, narrow(shifted, 1, 1, states), masked_fill(narrow(shifted, 1, 0, states), no_skip, never));
-    }
-    next = add(next, emitted[static_cast<std::size_t>(t)]);
-    alpha = t < shortest ? next : where(gt(lengths, t), next, alpha);
-  }
-  // A path ends at the last label or at the blank after it.
-  const Tensor ends = from_data(target_lengths, {p.batch, 1}).to(device), last = mul(ends, 2);
-  const Tensor at_blank = gather(alpha, 1, last), at_label = gather(alpha, 1, clamp(sub(last, 1), 0));
-  const Tensor empty = eq(ends, 0);
-  Tensor loss = neg(squeeze(where(empty, at_blank, logaddexp(at_blank, at_label)), 1));
-  const Tensor impossible = gt(loss, -never / 2);
-  loss = masked_fill(loss, impossible, options.zero_infinity ? 0.0 : std::numeric_limits<double>::infinity());
-  if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
-  return mean(div(loss, clamp(to(squeeze(ends, 1), loss.dtype()), 1)));
 }
 
 }  // namespace levin

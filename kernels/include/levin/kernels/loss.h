@@ -80,4 +80,23 @@ struct HuberSumArgs {
 };
 extern constinit Kernel<void(const HuberSumArgs&, Stream&)> huber_sum;
 
+/// Connectionist temporal classification (Graves et al. 2006): loss (B) is the negative logarithm of the sum, over all
+/// paths of sample b through its states, of the product of the states' probabilities, 1e30 or more if there is no path.
+/// A path begins in one of the first two states and ends in one of the last two; it stays, goes on by one state, or by
+/// two where `skips` allows that for the state that it reaches. dx, if not absent, is the gradient of loss with respect
+/// to x; 0 for samples without a path, and after their input's end. float32. Flops: about 100 per state and step.
+struct CtcArgs {
+  TensorView loss, dx;                       ///< (B); (T, B, C) or absent
+  TensorView x;                              ///< (T, B, C) log-probabilities
+  TensorView states;                         ///< (B, S) int64, classes: blank, label, blank, ..., label, blank
+  TensorView skips;                          ///< (B, S) bool
+  TensorView input_lengths, target_lengths;  ///< (B) int64; a sample has 2 target_length + 1 states
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const {
+    return {bytes(x, dx), 100 * count(states) * static_cast<double>(x.size(0)), x.dtype};
+  }
+};
+extern constinit Kernel<void(const CtcArgs&, Stream&)> ctc;
+
 }  // namespace levin::kernels
