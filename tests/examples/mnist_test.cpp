@@ -246,6 +246,7 @@ TEST_CASE("--fast-dev-run writes nothing, --help lists every option") {
   CHECK(help.status == 0);
   for (const char* option :
        {"model mlp|lenet|cnn|fast", "max-epochs", "batch-size", "lr", "seed", "threads", "data", "dataset",
-        "checkpoint", "resume", "limit-train-batches", "limit-val-batches", "limit-test-batches", "fast-dev-run", "raw"})
+        "checkpoint", "resume", "limit-train-batches", "limit-val-batches", "limit-test-batches", "fast-dev-run",
+        "raw"})
     CHECK_MESSAGE(help.out.find(std::string("--") + option) != std::string::npos, option);
 }
