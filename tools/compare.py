@@ -4,6 +4,7 @@ A ratio above 1 is in Levin's favour. Rows are `name`, `levin`, `peer`, `ratio`,
 """
 import argparse
 import datetime
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -71,6 +72,18 @@ def compare_net(net, args, variant=(), eager_loss=None):
         print(f"{name}: the last loss is {peer_loss} compiled and {eager_loss} eager in PyTorch, {loss} here")
     unit = "tokens/s" if net == "gpt" else "images/s"
     return {**row(name, statistics.median(ours), statistics.median(theirs), unit), "loss": loss, "peer_loss": peer_loss}
+
+
+def compare_jax(net, args):
+    """Returns the row of a net against JAX, from the weights that the eager run wrote. XLA's gradients of convolutions take
+    seconds on a CPU, so the steps are few."""
+    weights, steps = PEERS / f"{net}.safetensors", min(args.steps, 12)
+    options = ["--threads", args.threads, "--steps", steps, "--init", weights]
+    theirs, peer_loss = train_line(run([sys.executable, "bench/peers/jax_train.py", net, *options]))
+    ours, loss = train_line(run([BIN / "levin_compare_nets", net, *options]))
+    if not abs(loss - peer_loss) <= LOSS_TOLERANCE * abs(peer_loss):
+        sys.exit(f"error: {net}/jax: the losses differ by more than 2 %: {loss} here, {peer_loss} there")
+    return row(f"{row_name(net)}/jax", ours, theirs, "tokens/s" if net == "gpt" else "images/s")
 
 
 def libtorch_mlp(args):
@@ -182,6 +195,7 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--no-compile", action="store_true", help="leaves out torch.compile's rows")
+    parser.add_argument("--no-jax", action="store_true", help="leaves out JAX's rows")
     args = parser.parse_args()
     PEERS.mkdir(parents=True, exist_ok=True)
 
@@ -196,6 +210,8 @@ def main():
             show(compare_net(net, args))
             if not args.no_compile:
                 show(compare_net(net, args, ("--compile",), eager_loss=rows[-1]["peer_loss"]))
+            if not args.no_jax:
+                show(compare_jax(net, args))
     if args.filter in "mlp/libtorch" or args.filter in "micro/libtorch":
         if (cpp := libtorch_mlp(args)) is not None:
             rate, _ = train_line(run([BIN / "levin_compare_nets", "mlp", "--threads", args.threads, "--steps", args.steps]))
@@ -215,7 +231,10 @@ def main():
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
     import torch
-    note = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, float32, PyTorch {torch.__version__}; "
+    peers = f"PyTorch {torch.__version__}"
+    if any("/jax" in r["name"] for r in rows):
+        peers += f", JAX {importlib.metadata.version('jax')}"
+    note = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, float32, {peers}; "
             f"nets: median of {args.steps} steps, {args.rounds} alternating rounds.")
     write_tables(rows, note)
     slow = [r["name"] for r in rows if r["ratio"] < 1]
