@@ -7,7 +7,7 @@
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
-#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 
