@@ -86,6 +86,17 @@ struct Images {
   }
 };
 
+const Conv2dShape kPlain = shape(7, 18, 13, 14, 17, {.pad = 1});
+const Conv2dShape kStrided = shape(16, 32, 14, 18, 48, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1});
+
+void check_with(const Images& clean, const char* where, float value, std::vector<float> test::Case<float>::*values,
+                int64_t i) {
+  Images spoiled = clean;
+  (spoiled.c.*values)[at(i)] = value;
+  const std::string verdict = spoiled.verdict();
+  CHECK_MESSAGE(verdict.empty(), describe(clean.s), ": ", value, " in ", where, " at ", i, ": ", verdict);
+}
+
 }  // namespace
 
 TEST_CASE("winograd: values on both sides of each limit") {
@@ -135,17 +146,6 @@ TEST_CASE("winograd: channels that are no multiple of a vector, tiles over each 
   check(shape(25, 17, 8, 7, 66, {.pad = 1}), "y dx dw");
   check(shape(1, 16, 9, 170, 17, {.pad = 1}), "y dx dw");  // one row of tiles at a time
   check(shape(1, 70, 26, 25, 67, {.pad = 1}), "y dx");
-}
-
-const Conv2dShape kPlain = shape(7, 18, 13, 14, 17, {.pad = 1});
-const Conv2dShape kStrided = shape(16, 32, 14, 18, 48, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1});
-
-void check_with(const Images& clean, const char* where, float value, std::vector<float> test::Case<float>::*values,
-                int64_t i) {
-  Images spoiled = clean;
-  (spoiled.c.*values)[at(i)] = value;
-  const std::string verdict = spoiled.verdict();
-  CHECK_MESSAGE(verdict.empty(), describe(clean.s), ": ", value, " in ", where, " at ", i, ": ", verdict);
 }
 
 TEST_CASE("winograd: a value that is not finite, or overflows in a tile, reaches its own window alone") {

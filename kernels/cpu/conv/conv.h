@@ -36,7 +36,7 @@ void conv2d_forward(const Conv2dShape& s, const double* x, const double* w, cons
 void conv2d_backward_input(const Conv2dShape& s, const float* dy, const float* w, float* dx);
 void conv2d_backward_input(const Conv2dShape& s, const double* dy, const double* w, double* dx);
 
-/// Overwrites dw with the gradient of w. Sums run over the pixels of an image, then the images of a chunk, then the
+/// Overwrites dw with the gradient of w. Sums run over an image's pixels or tiles, then the images of a chunk, then the
 /// chunks.
 void conv2d_backward_weight(const Conv2dShape& s, const float* x, const float* dy, float* dw);
 void conv2d_backward_weight(const Conv2dShape& s, const double* x, const double* dy, double* dw);

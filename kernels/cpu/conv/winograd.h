@@ -1,17 +1,20 @@
 #pragma once
-// Winograd's convolution F(4 x 4, 3 x 3): the shipped path for float 3 x 3 kernels without stride, dilation and groups,
-// from 16 channels on and where there are tiles enough (serves_winograd). Idea: a tile of 4 x 4 results needs 6 x 6
-// pixels of the source. In a basis in which convolution is multiplication at 36 points, it takes 36 products instead of
-// 144; summed over the channels they are 36 matrix products of tiles by weights. Changes compared with direct.h: a
-// quarter of the multiply-adds, for transforms that are additions. Bound: the multipliers for half of the time; the
-// rest moves planes into and out of the lanes' layout at the memory's rate. Gained over direct.h on two cores with
-// AVX-512: 2.3 times from 32 to 64 channels of 26 x 26 (1,170 GFLOP/s in the direct count, where the multipliers reach
-// 545), 2.6 times for 64 channels of 56 x 56, 1.6 times for 16 channels; the gradient of the weight 2.0 to 2.3 times.
+// Winograd's convolution: the shipped path for float kernels of 3 x 3 without stride and of 4 x 4 with a stride of 2,
+// without dilation and groups, where there are channels and tiles enough (serves_winograd). Idea: F(4 x 4, 3 x 3): a
+// tile of 4 x 4 results needs 6 x 6 pixels of the source. In a basis in which convolution is multiplication at 36
+// points, it takes 36 products instead of 144; summed over the channels they are 36 matrix products of tiles by
+// weights. A stride of 2 makes four phases, which are convolutions by 2 x 2 kernels: F(4 x 4, 2 x 2) takes 4 x 25
+// products instead of 256. Changes compared with direct.h: a quarter to 0.4 of the multiply-adds, for transforms that
+// are additions. Bound: the multipliers for half of the time; the rest moves planes into and out of the lanes' layout
+// at the memory's rate. Gained over direct.h on two cores with AVX-512: 2.3 times from 32 to 64 channels of 26 x 26
+// (1,170 GFLOP/s in the direct count, where the multipliers reach 545), 2.6 times for 64 channels of 56 x 56, 1.6 times
+// for 16 channels, 1.1 to 1.6 times with a stride of 2; the gradient of the weight 1.6 to 2.4 times.
+// docs/convolution.md has more figures, and what was tried.
 //
 // The method is that of Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016. Its points 0, 1, -1,
-// 2, -2 make the error five times that of a plain sum. With sqrt(1/2) and sqrt(2) instead of 1 and 2 it is two to three
-// times (on the choice: Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution for deep
-// neural networks", 2020), which fits the error model, so that the smaller F(2 x 2, 3 x 3) is not needed.
+// 2, -2 make the error four to five times that of a plain sum. With sqrt(1/2) and sqrt(2) instead of 1 and 2 it is two
+// to three times (on the choice: Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution
+// for deep neural networks", 2020), which fits the error model, so that the smaller F(2 x 2, 3 x 3) is not needed.
 //
 // The order of the work is that of oneDNN: a task takes a block of tiles all the way from the planes to the results, so
 // that transformed tiles stay in L2; only the weights are transformed for all tasks. The transforms' lanes are
