@@ -82,9 +82,11 @@ def measure(name, program, flags, peer=False):
     run(["g++", object_file, *link_flags, "-o", binary])
     run(["strip", binary])
     arguments = [str(folder / "lenet.weights")] if program != "minimal" else []
+    start = None
     if program == "lenet":
-        arguments.append("2")  # steps
-    start = seconds([binary, *arguments], 50) if program != "lenet" else None
+        run([binary, *arguments, "2"])  # steps
+    else:
+        start = seconds([binary, *arguments], 50)
     return {"program": binary.stat().st_size, "loaded": loaded(binary), "compile": compiling, "start": start}
 
 
