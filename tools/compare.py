@@ -145,7 +145,7 @@ def number(x):
 
 
 def markdown(rows, note):
-    lines = [note, "", "| what | Levin | PyTorch | unit | ratio |", "|---|---:|---:|---|---:|"]
+    lines = [note, "", "| what | Levin | peer | unit | ratio |", "|---|---:|---:|---|---:|"]
     for r in rows:
         lines.append(f"| {r['name']} | {number(r['levin'])} | {number(r['peer'])} | {r['unit']} | {r['ratio']:.2f} |")
     return "\n".join(lines)
