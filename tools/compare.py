@@ -152,7 +152,9 @@ def markdown(rows, note):
 
 
 def rows_of(table):
-    """Returns the rows of a table that markdown() wrote."""
+    """Returns the rows of a table that markdown() wrote, or of a page that has it between the markers."""
+    if found := re.search(r"<!-- compare:begin -->\n(.*?)<!-- compare:end -->", table, flags=re.S):
+        table = found[1]
     rows = []
     for line in table.splitlines():
         cells = [c.strip().replace(",", "") for c in line.strip("|").split("|")] if line.startswith("| ") else []

@@ -278,6 +278,10 @@ class Page(InFolder):
 
     def test_kernels_are_written_between_the_markers(self):
         before = (self.folder / page.PAGE).read_text()
+        ratios = self.folder / "docs/compare.md"
+        losing = re.sub(r"^(\| micro/pad reflect fwd \|.*\|) [\d.]+ \|$", r"\1 0.50 |", ratios.read_text(), flags=re.M)
+        self.assertNotEqual(ratios.read_text(), losing)
+        ratios.write_text(losing)
         made = json.loads(self.run_to("run.json")[0].read_text())
         page.write_kernels(self.folder, made)
         page.write_ratios(self.folder)
