@@ -95,7 +95,8 @@ struct ExpParts {
   V n, q;
 };
 
-/// Appends `last`, the coefficients of the powers 1 and 0, to P.
+/// Evaluates the polynomial that approximates (exp(r) - 1 - r) / r^2 near 0, or exp(r) if `last` is 1, 1: the
+/// coefficients of the powers 1 and 0.
 template <class D, class V, class... C>
 HWY_INLINE V exp_polynomial(D d, V r, C... last) {
   return polynomial(d, r, 0.001394655555486679, 0.008366644382476807, 0.04166628047823906, 0.16666541993618011, 0.5,

@@ -184,18 +184,24 @@ Tensor bags_of(const Tensor& index, const Tensor& offsets) {
   return sub(searchsorted(offsets, arange(index.numel()).to(index.device()), true), 1);
 }
 
+/// Returns which elements of the index are padding, with a last axis of 1; undefined if there is no padding.
+Tensor padding_of(const EmbeddingBag& bag, const Tensor& index) {
+  return bag.options.padding_idx ? unsqueeze(eq(index, *bag.options.padding_idx), -1) : Tensor();
+}
+
+/// Returns the rows of the table times their weights, and 0 for padding, whatever its row contains.
+Tensor rows_of(const EmbeddingBag& bag, const Tensor& index, const Tensor& padding, const Tensor& weights) {
+  Tensor rows = embedding(bag.weight, index, bag.options.padding_idx, bag.options.sparse);
+  if (padding.defined()) rows = masked_fill(rows, padding, 0);
+  return weights.defined() ? mul(rows, unsqueeze(weights, -1)) : rows;
+}
+
 /// Sums, or averages, the rows of bags of one length: index (B, n), weights of the index's sizes or undefined.
 Tensor combined(const EmbeddingBag& bag, const Tensor& index, const Tensor& weights) {
-  const bool average = bag.options.mode == BagMode::mean;
-  Tensor rows = embedding(bag.weight, index, bag.options.padding_idx, bag.options.sparse);  // (B, n, columns)
-  if (weights.defined()) rows = mul(rows, unsqueeze(weights, -1));
-  if (!bag.options.padding_idx) {
-    const Tensor sums = sum(rows, {1});
-    return average && index.size(1) > 1 ? div(sums, index.size(1)) : sums;
-  }
-  const Tensor taken = unsqueeze(to(ne(index, *bag.options.padding_idx), rows.dtype()), -1);  // (B, n, 1)
-  const Tensor sums = sum(mul(rows, taken), {1});
-  return average ? div(sums, clamp(sum(taken, {1}), 1)) : sums;
+  const Tensor padding = padding_of(bag, index), sums = sum(rows_of(bag, index, padding, weights), {1});
+  if (bag.options.mode == BagMode::sum) return sums;
+  if (padding.defined()) return div(sums, clamp(sum(to(logical_not(padding), sums.dtype()), {1}), 1));
+  return index.size(1) > 1 ? div(sums, index.size(1)) : sums;
 }
 
 }  // namespace
@@ -217,10 +223,10 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& given_offsets, c
   const Tensor flat = ravel(index);
   const Tensor bag = index.dim() == 2 ? repeat_interleave(arange(bags), index.size(1)).to(index.device())
                                       : bags_of(flat, offsets);
-  Tensor rows = embedding(weight, flat, options.padding_idx, options.sparse);
-  if (per_sample_weights.defined()) rows = mul(rows, unsqueeze(ravel(per_sample_weights), 1));
+  const Tensor padding = padding_of(*this, flat);
+  const Tensor rows = rows_of(*this, flat, padding, per_sample_weights);
   Tensor taken = ones({flat.numel(), 1}, {.dtype = rows.dtype(), .device = rows.device()});
-  if (options.padding_idx) taken = masked_fill(taken, unsqueeze(eq(flat, *options.padding_idx), 1), 0);
+  if (padding.defined()) taken = masked_fill(taken, padding, 0);
   const Tensor empty_bags = zeros({bags, embedding_dim}, {.dtype = rows.dtype(), .device = rows.device()});
   if (options.mode == BagMode::max) {
     const Tensor lowest = masked_fill(rows, eq(taken, 0), -std::numeric_limits<double>::infinity());
@@ -228,7 +234,7 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& given_offsets, c
     const Tensor best = scatter_reduce(empty_bags, 0, place, lowest, ScatterReduce::amax, false);
     return masked_fill(best, isneginf(best), 0);
   }
-  const Tensor sums = index_add(empty_bags, 0, bag, mul(rows, taken));
+  const Tensor sums = index_add(empty_bags, 0, bag, rows);
   if (options.mode == BagMode::sum) return sums;
   const Tensor counts = index_add(zeros({bags, 1}, {.dtype = rows.dtype(), .device = rows.device()}), 0, bag, taken);
   return div(sums, clamp(counts, 1));

@@ -28,10 +28,12 @@ if [ ! -x "$venv/bin/python" ]; then
   python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet torch numpy safetensors
 fi
-"$venv/bin/python" -c 'import jax' 2>/dev/null || "$venv/bin/pip" install --quiet jax
 if [ ${#models[@]} -gt 0 ]; then
   "$venv/bin/python" -c 'import lightning, tokenizers, torchmetrics, torchvision' 2>/dev/null ||
     "$venv/bin/pip" install --quiet lightning tokenizers torchmetrics torchvision
   exec "$venv/bin/python" tools/compare_models.py "$@"
+fi
+if [ $script = tools/compare.py ]; then
+  "$venv/bin/python" -c 'import jax' 2>/dev/null || "$venv/bin/pip" install --quiet jax
 fi
 exec "$venv/bin/python" "$script" "$@"
