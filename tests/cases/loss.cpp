@@ -80,6 +80,10 @@ struct ClassForm {
   bool probabilities = false;
 };
 
+InputSpec weights(const Shape& sizes) {
+  return {.sizes = sizes, .values = uniform(0.5, 2), .differentiable = false, .factor = true};
+}
+
 InputSpec target_of(const ClassForm& f) {
   Shape sizes = f.sizes;
   if (f.probabilities) return {.sizes = sizes, .values = uniform(0.05, 1), .finite = true};  // a probability
@@ -90,7 +94,7 @@ InputSpec target_of(const ClassForm& f) {
 
 Sample class_sample(const ClassForm& f, bool logits) {
   Sample s{.inputs = {{.sizes = f.sizes, .values = uniform(-3, 3)}, target_of(f)}};
-  if (f.weighted) s.inputs.push_back({.sizes = {f.sizes[1]}, .values = uniform(0.5, 2), .differentiable = false});
+  if (f.weighted) s.inputs.push_back(weights({f.sizes[1]}));
   // Probabilities times logarithms are summed over the classes; the sum of exponentials has a relative error of its
   // own.
   const int64_t classes = f.probabilities ? f.sizes[1] : 1;
@@ -268,8 +272,8 @@ struct BceForm {
 Sample bce_sample(const BceForm& f) {
   Sample s{.inputs = {{.sizes = f.sizes, .values = uniform(-6, 6)}}};
   if (!f.number) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0, 1), .finite = true});  // a probability
-  if (f.weighted) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0.5, 2), .differentiable = false});
-  if (f.positive) s.inputs.push_back({.sizes = {f.sizes.back()}, .values = uniform(0.5, 2), .differentiable = false});
+  if (f.weighted) s.inputs.push_back(weights(f.sizes));
+  if (f.positive) s.inputs.push_back(weights({f.sizes.back()}));
   s.terms = added_up(f.reduction, f.sizes.numel());
   s.grad_terms = 1;
   s.label = fmt::format("{}{}{}{}", name_of(f.reduction), f.weighted ? ", weight" : "",

@@ -78,9 +78,9 @@ struct Judge {
   std::function<int64_t(std::size_t)> terms;
   bool near_range;
   bool pointwise = false;  ///< values of a pointwise operation
-  /// Rule 5. In a type narrower than double a factor may underflow next to an infinite incoming gradient, and 0 times
-  /// infinity is NaN; then NaN and infinity count as equal.
-  bool infinite_incoming = false;
+  /// Rule 5. In a type narrower than double a factor may underflow next to an infinite incoming gradient or weight, and
+  /// 0 times infinity is NaN; then NaN and infinity count as equal.
+  bool infinite_factor = false;
   /// Rule 6. PyTorch treats gradients that are 0 by definition, and those of empty tensors, specially: times infinity
   /// or NaN they stay 0, unlike a 0 in memory.
   bool zero_stays = false;
@@ -169,7 +169,7 @@ std::string difference(const Tensor& actual, const Tensor& expected, std::size_t
                            subnormal_allowance(t) + judge.of_reference * (std::isfinite(want) ? std::abs(want) : 0) +
                            tolerance.ulps * test::epsilon(t) * largest;
     if (std::abs(a[e] - want) <= allowed || allowed == kInfinity) continue;
-    if (judge.infinite_incoming && !std::isfinite(a[e]) && !std::isfinite(want) && std::isnan(a[e]) != std::isnan(want))
+    if (judge.infinite_factor && !std::isfinite(a[e]) && !std::isfinite(want) && std::isnan(a[e]) != std::isnan(want))
       continue;
     if (!std::isfinite(a[e]) && spread.undetermined()) continue;
     if (judge.normwise && !std::isfinite(a[e]) && std::max(largest, std::abs(want)) > std::sqrt(largest_of(t)))
@@ -250,10 +250,13 @@ std::string wrong_outputs(const Program& p, const Results& actual, const Tensors
                   }));
 }
 
-bool has_infinite_cotangent(const Program& p) {
-  return std::ranges::any_of(p.cotangents, [](const Leaf& g) {
-    return std::ranges::any_of(g.memory, [](double v) { return std::isinf(v); });
-  });
+/// Gradients are proportional to incoming gradients and to weights.
+bool has_infinite_factor(const Program& p) {
+  const auto infinite = [](const Leaf& f) {
+    return std::ranges::any_of(f.memory, [](double v) { return std::isinf(v); });
+  };
+  return std::ranges::any_of(p.cotangents, infinite) ||
+         std::ranges::any_of(p.leaves, [&](const Leaf& f) { return f.factor && infinite(f); });
 }
 
 bool has_zero_gradients(const Program& p) {
@@ -261,27 +264,34 @@ bool has_zero_gradients(const Program& p) {
          std::ranges::any_of(p.leaves, [](const Leaf& leaf) { return leaf.sizes.numel() == 0; });
 }
 
-double largest_cotangent(const Program& p) {
-  double largest = 1;
-  for (const Leaf& g : p.cotangents)
-    for (const double v : g.memory)
-      if (std::isfinite(v) && std::abs(v) > largest) largest = std::abs(v);
-  return largest;
+/// Returns by how much the factors of gradients exceed what the cases assume: incoming gradients up to 1 and weights up
+/// to 2.
+double excess_of_factors(const Program& p) {
+  const auto largest = [](const Leaf& f, double least) {
+    for (const double v : f.memory)
+      if (std::isfinite(v)) least = std::max(least, std::abs(v));
+    return least;
+  };
+  double incoming = 1, weights = 1;
+  for (const Leaf& g : p.cotangents) incoming = largest(g, incoming);
+  for (const Leaf& f : p.leaves)
+    if (f.factor) weights *= largest(f, 2) / 2;
+  return incoming * weights;
 }
 
 std::string wrong_gradients(const Program& p, const Tensors& actual, const Tensors& expected, bool second,
                             bool near_range, bool pytorch) {
-  const double largest = largest_cotangent(p);
+  const double excess = excess_of_factors(p);
   const auto tolerance = [&](std::size_t) {
     if (p.is_graph()) return test::Tolerance{.ulps = 64};
     test::Tolerance own = test::grad_tolerance_of(*p.steps[0].op_case, p.steps[0].sample);
     own.ulps *= second ? 2 : 1;
-    own.scale *= largest;  // the cases assume incoming gradients up to 1
+    own.scale *= excess;
     return own;
   };
   Judge judge{second ? "second gradient" : "gradient", p.dtype, tolerance,
               [&](std::size_t) { return most_terms(p, true); }, near_range};
-  judge.infinite_incoming = p.dtype != DType::f64 && has_infinite_cotangent(p);
+  judge.infinite_factor = p.dtype != DType::f64 && has_infinite_factor(p);
   judge.normwise = second;
   judge.zero_stays = pytorch && has_zero_gradients(p);
   return compared(actual, expected, judge, Spread([&](Noise* noise) {

@@ -113,6 +113,7 @@ Leaf draw_leaf(Draw& d, const test::InputSpec& spec, DType dtype, bool free) {
   leaf.dtype = spec.dtype.value_or(dtype);
   leaf.tested = !(spec.dtype && !is_floating(*spec.dtype));
   leaf.differentiable = test::wants_gradient(spec, dtype);
+  leaf.factor = spec.factor;
   leaf.sizes = spec.sizes;
   const std::vector<double> values = draw_values(d, spec, dtype, free);
   const Strided s =

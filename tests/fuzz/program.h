@@ -18,6 +18,7 @@ struct Leaf {
   DType dtype = DType::f64;
   bool tested = true;  ///< has the type under test, not a type of its own
   bool differentiable = false;
+  bool factor = false;  ///< gradients are proportional to it
   Shape sizes, strides;
   int64_t offset = 0;
   std::vector<double> memory;

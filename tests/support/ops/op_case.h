@@ -61,6 +61,7 @@ struct InputSpec {
   bool finite = false;           ///< random tests draw no infinity or NaN; the case gives the reason
   bool sign = false;             ///< the operation reads the sign, which is undefined for a computed NaN
   bool own = false;              ///< random tests draw `values` only, since the operation takes no others
+  bool factor = false;           ///< gradients are proportional to this input, as to an incoming gradient
 };
 
 /// int64 in [0, bound): labels, rows.
