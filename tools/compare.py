@@ -1,4 +1,4 @@
-"""Compares Levin with PyTorch: the same nets and micro benchmarks, interleaved in one call; medians and ratios.
+"""Compares Levin with PyTorch and JAX: the same nets and micro benchmarks, interleaved in one call; medians and ratios.
 
 A ratio above 1 is in Levin's favour. Rows are `name`, `levin`, `peer`, `ratio`, `unit`.
 """
@@ -14,76 +14,9 @@ import subprocess
 import sys
 import time
 
+import compare_nets
 import machine
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-BIN = ROOT / "build/release/bin"
-PEERS = ROOT / "build/peers"
-NETS = ["mlp", "lenet", "cnn", "dcgan", "gpt"]
-LOSS_TOLERANCE = 0.02
-
-
-def row_name(net):
-    return "cnn/lenet" if net == "lenet" else net
-
-
-def run(command):
-    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT)
-    if result.returncode != 0:
-        sys.exit(f"error: {' '.join(map(str, command))} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
-    return result.stdout
-
-
-def train_line(output):
-    """Returns (items/s, loss) from a line that torch_train.py or levin_compare_nets printed."""
-    match = re.search(r"([\d.]+) items/s\s+[\d.]+ ms/step\s+loss ([-\d.naif]+)", output)
-    if not match:
-        sys.exit(f"error: no results in: {output}")
-    return float(match[1]), float(match[2])
-
-
-def row(name, levin, peer, unit):
-    ratio = peer / levin if unit in ("us", "us/op", "s", "ms", "MB") else levin / peer
-    return {"name": name, "levin": levin, "peer": peer, "ratio": ratio, "unit": unit}
-
-
-def compare_net(net, args, variant=(), eager_loss=None):
-    """Returns the row of a net. Levin's loss has to agree with PyTorch's. torch.compile rounds differently, so the loss of a
-    compiled net may agree with that of the eager one instead; the output then says so."""
-    peer_args = [sys.executable, "bench/peers/torch_train.py", net, "--threads", args.threads, "--steps", args.steps, *variant]
-    weights = PEERS / f"{net}.safetensors"
-    ours, theirs, losses = [], [], []
-    for _ in range(args.rounds):
-        rate, peer_loss = train_line(run([*peer_args, "--dump", PEERS]))
-        theirs.append(rate)
-        rate, loss = train_line(run([BIN / "levin_compare_nets", net, "--threads", args.threads, "--steps", args.steps,
-                                     "--init", weights]))
-        ours.append(rate)
-        losses.append((loss, peer_loss))
-    loss, peer_loss = losses[-1]
-    name = row_name(net) + ("/compiled" if variant else "")
-
-    def agrees_with(other):
-        return other is not None and abs(loss - other) <= LOSS_TOLERANCE * abs(other)
-
-    if not agrees_with(peer_loss):
-        if not agrees_with(eager_loss):
-            sys.exit(f"error: {name}: the losses differ by more than 2 %: {loss} here, {peer_loss} there")
-        print(f"{name}: the last loss is {peer_loss} compiled and {eager_loss} eager in PyTorch, {loss} here")
-    unit = "tokens/s" if net == "gpt" else "images/s"
-    return {**row(name, statistics.median(ours), statistics.median(theirs), unit), "loss": loss, "peer_loss": peer_loss}
-
-
-def compare_jax(net, args):
-    """Returns the row of a net against JAX, from the weights that the eager run wrote. XLA's gradients of convolutions take
-    seconds on a CPU, so the steps are few."""
-    weights, steps = PEERS / f"{net}.safetensors", min(args.steps, 12)
-    options = ["--threads", args.threads, "--steps", steps, "--init", weights]
-    theirs, peer_loss = train_line(run([sys.executable, "bench/peers/jax_train.py", net, *options]))
-    ours, loss = train_line(run([BIN / "levin_compare_nets", net, *options]))
-    if not abs(loss - peer_loss) <= LOSS_TOLERANCE * abs(peer_loss):
-        sys.exit(f"error: {net}/jax: the losses differ by more than 2 %: {loss} here, {peer_loss} there")
-    return row(f"{row_name(net)}/jax", ours, theirs, "tokens/s" if net == "gpt" else "images/s")
+from compare_nets import BIN, PEERS, ROOT, number, row, run
 
 
 def libtorch_mlp(args):
@@ -140,10 +73,6 @@ def micro(args):
     return rows
 
 
-def number(x):
-    return f"{x:,.0f}" if x >= 1000 else f"{x:.4g}"
-
-
 def markdown(rows, note):
     lines = [note, "", "| what | Levin | peer | unit | ratio |", "|---|---:|---:|---|---:|"]
     for r in rows:
@@ -177,14 +106,24 @@ def rewrite(path, rows, note):
     path.write_text(re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S))
 
 
+def write_goals(path, rows):
+    """Writes the nets beside their best peers between the page's markers."""
+    old = path.read_text()
+    text = "\n".join(compare_nets.best_table(rows))
+    path.write_text(re.sub(r"(<!-- goals:begin -->\n).*?(<!-- goals:end -->)", lambda m: f"{m[1]}{text}\n{m[2]}", old, flags=re.S))
+
+
 def write_tables(rows, note):
-    """Writes all rows to docs/compare.md, the charts and the rows that are behind to docs/performance.md, and the nets,
-    start-up, memory and the cost of an operation to the README."""
+    """Writes all rows and the best peers to docs/compare.md, the charts and the rows that are behind to
+    docs/performance.md, and the best peers, start-up, memory and the cost of an operation to the README."""
     rewrite(ROOT / "docs/compare.md", rows, note)
+    merged = rows_of((ROOT / "docs/compare.md").read_text())
+    for page in ("docs/compare.md", "README.md"):
+        write_goals(ROOT / page, merged)
     sys.path.insert(0, str(ROOT / "tools/bench"))
     import page  # which imports this module
     page.write_ratios(ROOT)
-    short = [r for r in rows if not r["name"].startswith("micro/") or re.search("start-up|memory|add", r["name"])]
+    short = [r for r in rows if re.search("start-up|memory|add", r["name"])]
     if short:
         rewrite(ROOT / "README.md", short, note)
 
@@ -196,7 +135,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--no-compile", action="store_true", help="leaves out torch.compile's rows")
+    parser.add_argument("--no-compile", action="store_true", help="leaves out the rows of torch.compile")
     parser.add_argument("--no-jax", action="store_true", help="leaves out JAX's rows")
     args = parser.parse_args()
     PEERS.mkdir(parents=True, exist_ok=True)
@@ -207,16 +146,10 @@ def main():
         print(f"{r['name']:36s} {r['levin']:12.4g} {r['peer']:12.4g} {r['unit']:9s} {r['ratio']:6.2f}", flush=True)
 
     print(f"{'':36s} {'levin':>12s} {'pytorch':>12s} {'unit':9s} {'ratio':>6s}")
-    for net in NETS:
-        if args.filter in row_name(net):
-            show(compare_net(net, args))
-            if not args.no_compile:
-                show(compare_net(net, args, ("--compile",), eager_loss=rows[-1]["peer_loss"]))
-            if not args.no_jax:
-                show(compare_jax(net, args))
+    compare_nets.compare_nets(args, show)
     if args.filter in "mlp/libtorch" or args.filter in "micro/libtorch":
         if (cpp := libtorch_mlp(args)) is not None:
-            rate, _ = train_line(run([BIN / "levin_compare_nets", "mlp", "--threads", args.threads, "--steps", args.steps]))
+            rate, _ = compare_nets.figures(run([BIN / "levin_compare_nets", "mlp", "--threads", args.threads, "--steps", args.steps]))
             show(row("mlp/libtorch", rate, cpp["mlp"], "images/s"))
             ours = dict(re.findall(r"(add tiny, recorded|chain of 1000 adds fwd\+bwd)\s+([\d.]+)",
                                    run([BIN / "levin_compare_micro", "--threads", args.threads, "add tiny", "chain"])))
@@ -233,7 +166,7 @@ def main():
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
     import torch
-    peers = f"PyTorch {torch.__version__}"
+    peers = f"PyTorch {torch.__version__} with subnormals flushed"
     if any("/jax" in r["name"] for r in rows):
         peers += f", JAX {importlib.metadata.version('jax')}"
     note = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, float32, {peers}; "

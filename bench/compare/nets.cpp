@@ -1,8 +1,10 @@
-// Levin's side of the training comparison. Nets, inputs and output match bench/peers/torch_train.py.
-// usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE] [--capture] [--mean]
-// --init names the safetensors file with initial weights and inputs that the other side wrote. With --capture
-// the steps from the fifth on are replays of a captured step, and the memory that it planned is printed too. --mean
-// reports the mean step instead of the median, which leaves out the time that other programs take.
+// Levin's side of the comparison of nets. Nets, inputs and output match bench/peers/torch_train.py.
+// usage: levin_compare_nets NET [--inference B] [--threads N] [--steps N] [--init FILE] [--capture] [--mean]
+// NET is mlp, lenet, cnn, dcgan, gpt, resnet18, vit or lstm. --inference runs forward passes of B samples in evaluation
+// mode instead of training steps; of dcgan it runs the generator. --init names the safetensors file with initial weights
+// and inputs that the other side wrote. With --capture the steps from the fifth on are replays of a captured step, and
+// the memory that it planned is printed too. --mean reports the mean step instead of the median, which leaves out the
+// time that other programs take.
 
 #include <levin/levin.h>
 
@@ -14,7 +16,7 @@
 #include <numeric>
 #include <optional>
 
-#include "classifiers.h"
+#include "nets.h"
 
 using namespace levin;
 
@@ -25,6 +27,7 @@ constexpr int kWarmUp = 8;
 struct Options {
   std::string net = "mlp";
   int steps = 60;
+  int64_t inference = 0;  ///< samples of a forward pass; 0 trains
   std::string init;
   bool capture = false;
   bool mean = false;
@@ -48,7 +51,8 @@ class Start {
   StateDict tensors_;
 };
 
-/// Trains; `load` prepares the inputs of a step, which a captured one then reads.
+/// Times `step`, which returns the loss or an output; `load` prepares the inputs of a step, which a captured one then
+/// reads.
 void report(const Options& o, double items, const std::function<Tensor()>& step,
             const std::function<void(int)>& load = [](int) {}) {
   using Clock = std::chrono::steady_clock;
@@ -64,13 +68,13 @@ void report(const Options& o, double items, const std::function<Tensor()>& step,
     else
       loss = step();
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    losses.push_back(loss.item<double>());
+    losses.push_back((o.inference > 0 ? mean(loss * loss) : loss).item<double>());
   }
   std::vector<double> timed(seconds.begin() + kWarmUp, seconds.end());
   std::ranges::sort(timed);
   const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
-  const double mean = std::accumulate(timed.begin(), timed.end(), 0.0) / static_cast<double>(timed.size());
-  const double step_time = o.mean ? mean : median;
+  const double average = std::accumulate(timed.begin(), timed.end(), 0.0) / static_cast<double>(timed.size());
+  const double step_time = o.mean ? average : median;
   const double mean_loss = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
   std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / step_time, step_time * 1e3,
               mean_loss);
@@ -79,46 +83,84 @@ void report(const Options& o, double items, const std::function<Tensor()>& step,
                 static_cast<double>(captured->memory()) / 1048576);
 }
 
-void train_classifier(const Options& o, nn::Module& net) {
+void infer(const Options& o, nn::Module& net, const Tensor& x, double items) {
+  net.eval();
+  const inference_mode guard;
+  report(o, items, [&] { return net(x); });
+}
+
+/// Trains a net on x of `sizes`, (B, C, H, W) for images or (B, T) for tokens, with labels y, or runs it on x.
+template <class Optimizer>
+void supervised(const Options& o, nn::Module& net, const Shape& sizes, int64_t classes, double lr) {
   const Start start(o.init);
   start.fill(net);
-  const Tensor x = start.input("x", [] { return randn({128, 1, 28, 28}); });  // (128, 1, 28, 28)
-  const Tensor y = start.input("y", [] { return randint(0, 10, {128}); });    // (128)
-  optim::Adam optimizer(net.parameters(), {.lr = 1e-3, .capturable = o.capture});
-  report(o, 128, [&] {
+  const bool tokens = sizes.size() == 2;
+  Shape own = sizes;
+  if (o.inference > 0) own[0] = o.inference;
+  const Tensor x = start.input("x", [&] { return tokens ? randint(0, classes, own) : randn(own); });
+  const auto items = static_cast<double>(tokens ? own.numel() : own[0]);
+  if (o.inference > 0) return infer(o, net, x, items);
+  const Tensor y = start.input("y", [&] { return randint(0, classes, tokens ? own : Shape{own[0]}); });
+  Optimizer optimizer(net.parameters(), {.lr = lr, .capturable = o.capture});
+  report(o, items, [&] {
     optimizer.zero_grad();
-    const Tensor loss = cross_entropy(net(x), y);
+    const Tensor loss = cross_entropy(net(x).view({-1, classes}), y.view({-1}));
     loss.backward();
     optimizer.step();
     return loss.detach();
   });
 }
 
+void classifier(const Options& o, nn::Module& net, const Shape& sizes) {
+  supervised<optim::Adam>(o, net, sizes, 10, 1e-3);
+}
+
+void language_model(const Options& o, nn::Module& net, const Shape& sizes) {
+  supervised<optim::AdamW>(o, net, sizes, 256, 3e-4);
+}
+
 void mlp(const Options& o) {
   nn::Sequential net = bench::make_mlp();
-  train_classifier(o, net);
+  classifier(o, net, {128, 1, 28, 28});
 }
 
 void lenet(const Options& o) {
   nn::Sequential net = bench::make_lenet();
-  train_classifier(o, net);
+  classifier(o, net, {128, 1, 28, 28});
 }
 
 void cnn(const Options& o) {
   nn::Sequential net = bench::make_cnn();
-  train_classifier(o, net);
+  classifier(o, net, {128, 1, 28, 28});
+}
+
+void resnet18(const Options& o) {
+  nn::Sequential net = bench::make_resnet18();
+  classifier(o, net, {32, 3, 32, 32});
+}
+
+void vit(const Options& o) {
+  bench::Vit net;
+  classifier(o, net, {32, 3, 32, 32});
+}
+
+void gpt(const Options& o) {
+  bench::Gpt net;
+  language_model(o, net, {8, 128});
+}
+
+void lstm(const Options& o) {
+  bench::Recurrent net;
+  language_model(o, net, {32, 64});
 }
 
 void dcgan(const Options& o) {
-  nn::Sequential g(nn::ConvTranspose2d(100, 256, 7, {.bias = false}), nn::BatchNorm2d(256), nn::ReLU(),
-                   nn::ConvTranspose2d(256, 128, 4, {.stride = 2, .padding = 1, .bias = false}), nn::BatchNorm2d(128),
-                   nn::ReLU(), nn::ConvTranspose2d(128, 1, 4, {.stride = 2, .padding = 1}), nn::Tanh());
-  nn::Sequential d(nn::Conv2d(1, 64, 4, {.stride = 2, .padding = 1}), nn::LeakyReLU(0.2),
-                   nn::Conv2d(64, 128, 4, {.stride = 2, .padding = 1, .bias = false}), nn::BatchNorm2d(128),
-                   nn::LeakyReLU(0.2), nn::Flatten(), nn::Linear(128 * 49, 1));
+  nn::Sequential g = bench::make_generator(), d = bench::make_discriminator();
   const Start start(o.init);
   start.fill(g, "g.");
   start.fill(d, "d.");
+  if (o.inference > 0)
+    return infer(o, g, start.input("x", [&] { return randn({o.inference, 100, 1, 1}); }), static_cast<double>(o.inference));
   const Tensor real = start.input("real", [] { return randn({64, 1, 28, 28}); });  // (64, 1, 28, 28)
   const Tensor z = start.input("z", [&] {
     return randn({kWarmUp + o.steps, 64, 100, 1, 1});
@@ -143,52 +185,6 @@ void dcgan(const Options& o) {
   report(o, 64, step, [&](int i) { noise.copy_(z[i]); });
 }
 
-struct Block : nn::Module {
-  explicit Block(int64_t width, int64_t heads_) : channels(width), heads(heads_) {}
-  int64_t channels, heads;
-  nn::LayerNorm& l1 = add<nn::LayerNorm>("l1", channels);
-  nn::LayerNorm& l2 = add<nn::LayerNorm>("l2", channels);
-  nn::Linear& qkv = add<nn::Linear>("qkv", channels, 3 * channels);
-  nn::Linear& o = add<nn::Linear>("o", channels, channels);
-  nn::Sequential& m =
-      add<nn::Sequential>("m", nn::Linear(channels, 4 * channels), nn::GELU(), nn::Linear(4 * channels, channels));
-
-  Tensor forward(const Tensor& x) override {
-    const int64_t batch = x.size(0), length = x.size(1);
-    const auto parts = qkv(l1(x)).view({batch, length, 3, heads, channels / heads}).permute({2, 0, 3, 1, 4}).unbind(0);
-    // (B, H, T, C / H)
-    const Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
-    const Tensor h = x + o(y.transpose(1, 2).reshape({batch, length, channels}));
-    return h + m(l2(h));
-  }
-};
-
-struct Gpt : nn::Module {
-  nn::Embedding& te = add<nn::Embedding>("te", 256, 192);
-  nn::Embedding& pe = add<nn::Embedding>("pe", 128, 192);
-  nn::Sequential& b = add<nn::Sequential>("b", Block(192, 6), Block(192, 6), Block(192, 6), Block(192, 6));
-  nn::LayerNorm& n = add<nn::LayerNorm>("n", 192);
-  nn::Linear& h = add<nn::Linear>("h", 192, 256, nn::LinearOptions{.bias = false});
-
-  Tensor forward(const Tensor& i) override { return h(n(b(te(i) + pe(arange(i.size(1)))))); }  // (B, T) to (B, T, 256)
-};
-
-void gpt(const Options& o) {
-  Gpt net;
-  const Start start(o.init);
-  start.fill(net);
-  const Tensor x = start.input("x", [] { return randint(0, 256, {8, 128}); });  // (8, 128)
-  const Tensor y = start.input("y", [] { return randint(0, 256, {8, 128}); });  // (8, 128)
-  optim::AdamW optimizer(net.parameters(), {.lr = 3e-4, .capturable = o.capture});
-  report(o, 8 * 128, [&] {
-    optimizer.zero_grad();
-    const Tensor loss = cross_entropy(net(x).view({-1, 256}), y.view({-1}));
-    loss.backward();
-    optimizer.step();
-    return loss.detach();
-  });
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -199,6 +195,8 @@ int main(int argc, char** argv) {
       set_num_threads(std::atoi(argv[++i]));
     } else if (argument == "--steps" && i + 1 < argc) {
       o.steps = std::atoi(argv[++i]);
+    } else if (argument == "--inference" && i + 1 < argc) {
+      o.inference = std::atoi(argv[++i]);
     } else if (argument == "--init" && i + 1 < argc) {
       o.init = argv[++i];
     } else if (argument == "--capture") {
@@ -210,7 +208,8 @@ int main(int argc, char** argv) {
     }
   }
   const std::pair<const char*, void (*)(const Options&)> nets[] = {
-      {"mlp", mlp}, {"lenet", lenet}, {"cnn", cnn}, {"dcgan", dcgan}, {"gpt", gpt}};
+      {"mlp", mlp}, {"lenet", lenet}, {"cnn", cnn}, {"dcgan", dcgan}, {"gpt", gpt},
+      {"resnet18", resnet18}, {"vit", vit}, {"lstm", lstm}};
   try {
     manual_seed(0);
     for (const auto& [name, run] : nets)
@@ -218,7 +217,7 @@ int main(int argc, char** argv) {
         run(o);
         return 0;
       }
-    std::fprintf(stderr, "error: %s is none of mlp, lenet, cnn, dcgan, gpt\n", o.net.c_str());
+    std::fprintf(stderr, "error: %s is none of mlp, lenet, cnn, dcgan, gpt, resnet18, vit, lstm\n", o.net.c_str());
     return 2;
   } catch (const Error& e) {
     std::fprintf(stderr, "error: %s\n", e.what());

@@ -15,7 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../compare/classifiers.h"
+#include "../compare/nets.h"
 #include "../median.h"
 
 using namespace levin;

@@ -1,6 +1,6 @@
-"""JAX's side of the training comparison: the nets of torch_train.py, jitted, from the weights and inputs that it wrote.
+"""JAX's side of the comparison of nets: those of torch_nets.py, jitted, from the weights and inputs that torch_train.py wrote.
 
-usage: jax_train.py mlp|lenet|cnn|dcgan|gpt --init FILE [--threads 2] [--steps 60]
+usage: jax_train.py NET --init FILE [--inference B] [--threads 2] [--steps 60]
 A step, with its optimizer, is one compiled function whose buffers are donated; images and kernels lie channels last, which
 is how XLA computes convolutions on CPUs. Prints the line of torch_train.py.
 """
@@ -10,8 +10,9 @@ import statistics
 import time
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("net", choices=["mlp", "lenet", "cnn", "dcgan", "gpt"])
+parser.add_argument("net", choices=["mlp", "lenet", "cnn", "dcgan", "gpt", "resnet18", "vit", "lstm"])
 parser.add_argument("--init", required=True, help="file of torch_train.py --dump")
+parser.add_argument("--inference", type=int, default=0, metavar="B")
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--steps", type=int, default=60)
 args = parser.parse_args()
@@ -49,7 +50,10 @@ def max_pool(x):
 
 
 def batch_norm(p, name, x):
-    mean, var = x.mean((0, 1, 2)), x.var((0, 1, 2))
+    if args.inference:
+        mean, var = p[f"{name}.running_mean"], p[f"{name}.running_var"]
+    else:
+        mean, var = x.mean((0, 1, 2)), x.var((0, 1, 2))
     return (x - mean) * (p[f"{name}.weight"] * lax.rsqrt(var + 1e-5)) + p[f"{name}.bias"]
 
 
@@ -100,20 +104,61 @@ def discriminator(p, x):
     return linear(p, "6", flatten(x))
 
 
-def attention(p, name, x, heads=6):
+def attention(p, name, x, heads, causal):
     batch, length, width = x.shape
     q, k, v = jnp.moveaxis(linear(p, f"{name}.qkv", x).reshape(batch, length, 3, heads, width // heads), 2, 0)
-    y = jax.nn.dot_product_attention(q, k, v, is_causal=True)  # (batch, length, heads, width / heads)
+    y = jax.nn.dot_product_attention(q, k, v, is_causal=causal)  # (batch, length, heads, width / heads)
     return linear(p, f"{name}.o", y.reshape(batch, length, width))
+
+
+def blocks(p, x, layers, heads, causal):
+    for i in range(layers):
+        x = x + attention(p, f"b.{i}", layer_norm(p, f"b.{i}.l1", x), heads, causal)
+        hidden = jax.nn.gelu(linear(p, f"b.{i}.m.0", layer_norm(p, f"b.{i}.l2", x)), approximate=False)
+        x = x + linear(p, f"b.{i}.m.2", hidden)
+    return layer_norm(p, "n", x)
 
 
 def gpt(p, tokens):
     x = p["te.weight"][tokens] + p["pe.weight"][jnp.arange(tokens.shape[1])]
-    for i in range(4):
-        x = x + attention(p, f"b.{i}", layer_norm(p, f"b.{i}.l1", x))
-        hidden = jax.nn.gelu(linear(p, f"b.{i}.m.0", layer_norm(p, f"b.{i}.l2", x)), approximate=False)
-        x = x + linear(p, f"b.{i}.m.2", hidden)
-    return linear(p, "h", layer_norm(p, "n", x))
+    return linear(p, "h", blocks(p, x, 4, 6, True))
+
+
+def vit(p, x):
+    x = conv(p, "embedding", x, stride=4).reshape(len(x), 64, 192) + p["positions"]
+    return linear(p, "h", blocks(p, x, 12, 3, False).mean(1))
+
+
+def residual_block(p, name, x, stride):
+    y = relu(batch_norm(p, f"{name}.bn1", conv(p, f"{name}.conv1", x, stride, 1)))
+    y = batch_norm(p, f"{name}.bn2", conv(p, f"{name}.conv2", y, 1, 1))
+    if f"{name}.shortcut.0.weight" in p:
+        x = batch_norm(p, f"{name}.shortcut.1", conv(p, f"{name}.shortcut.0", x, stride))
+    return relu(y + x)
+
+
+def resnet18(p, x):
+    x = relu(batch_norm(p, "1", conv(p, "0", x, padding=1)))
+    for i, stride in enumerate((1, 1, 2, 1, 2, 1, 2, 1)):
+        x = residual_block(p, str(3 + i), x, stride)
+    return linear(p, "13", x.mean((1, 2)))
+
+
+def lstm(p, tokens):
+    x = p["e.weight"][tokens].swapaxes(0, 1)  # (length, batch, width)
+    for layer in range(2):
+        own = {k: p[f"r.{k}_l{layer}"] for k in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
+
+        def cell(state, gates):
+            h, c = state
+            i, f, g, o = jnp.split(gates + h @ own["weight_hh"].T, 4, axis=-1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        zero = jnp.zeros(x.shape[1:])
+        _, x = lax.scan(cell, (zero, zero), x @ own["weight_ih"].T + own["bias_ih"] + own["bias_hh"])
+    return linear(p, "h", x.swapaxes(0, 1))
 
 
 def adam(params, grads, state, lr, betas=(0.9, 0.999), decay=0.0):
@@ -135,7 +180,9 @@ def weights(tensors, prefix="", transposed=(), maps=None):
     """Parameters in JAX's layout. `maps` gives the (channels, height, width) that a linear layer's input was flattened from."""
     params = {}
     for name, t in tensors.items():
-        if not name.startswith(prefix) or name.startswith("input.") or "running_" in name or "num_batches" in name:
+        if not name.startswith(prefix) or name.startswith("input.") or "num_batches" in name:
+            continue
+        if "running_" in name and not args.inference:
             continue
         name = name[len(prefix):]
         if t.ndim == 4:
@@ -159,14 +206,28 @@ def timed(step, state, items):
     return items / median, median * 1e3, statistics.fmean(losses)
 
 
+def infer(forward, params, x, items):
+    """The "loss" is the mean square of the output, which is not part of the step that is timed."""
+    run = jax.jit(lambda x: forward(params, x))
+    times = []
+    for _ in range(WARMUP + args.steps):
+        start = time.perf_counter()
+        y = jax.block_until_ready(run(x))
+        times.append(time.perf_counter() - start)
+    median = statistics.median(times[WARMUP:])
+    return items / median, median * 1e3, float((y * y).mean())
+
+
 def supervised(tensors):
     maps = {"lenet": {"7.weight": (32, 5, 5)}, "cnn": {"6.weight": (64, 12, 12)}}.get(args.net)
     params = weights(tensors, maps=maps)
     forward = globals()[args.net]
     x, y = jnp.asarray(tensors["input.x"]), jnp.asarray(tensors["input.y"]).reshape(-1)
-    if args.net != "gpt":
+    if x.ndim == 4:
         x = x.transpose(0, 2, 3, 1)
-    lr, decay = (3e-4, 0.01) if args.net == "gpt" else (1e-3, 0.0)
+    if args.inference:
+        return infer(forward, params, x, x.size if x.ndim == 2 else len(x))
+    lr, decay = (3e-4, 0.01) if x.ndim == 2 else (1e-3, 0.0)
 
     @lambda f: jax.jit(f, donate_argnums=(0, 1))
     def update(params, state):
@@ -182,6 +243,9 @@ def supervised(tensors):
 
 def adversarial(tensors):
     g = weights(tensors, "g.", transposed=("0.weight", "3.weight", "6.weight"))
+    if args.inference:
+        x = jnp.asarray(tensors["input.x"]).transpose(0, 2, 3, 1)
+        return infer(generator, g, x, len(x))
     d = weights(tensors, "d.", maps={"6.weight": (128, 7, 7)})
     real = jnp.asarray(tensors["input.real"]).transpose(0, 2, 3, 1)
     noise = jnp.asarray(tensors["input.z"]).transpose(0, 1, 3, 4, 2)

@@ -296,6 +296,15 @@ class Page(InFolder):
         for name in re.findall(r"\((images/[^)]+)\)", after):
             self.assertTrue((self.folder / "docs" / name).is_file(), name)
 
+    def test_the_best_peer_of_each_net(self):
+        row = page.compare_nets.row
+        found = [row("lenet/b1/channels-last", 4, 3, "images/s"), row("mlp", 4, 2, "images/s"), row("mlp/jax", 4, 3, "images/s"),
+                 row("lenet/b1", 4, 2, "images/s"), row("mlp/libtorch", 4, 2.5, "images/s"), row("micro/mlp", 1, 9, "us")]
+        self.assertEqual([r["name"] for r in page.compare_nets.best_peers(found)], ["mlp/jax", "lenet/b1/channels-last"])
+        self.assertEqual(page.compare_nets.best_table(found)[2:], [
+            "| mlp | training step | 4 | 3 | JAX | images/s | 1.33 | 1.3 |",
+            "| lenet | forward, one sample | 4 | 3 | PyTorch, channels last | images/s | 1.33 | 3, not reached |"])
+
     def test_a_page_without_markers(self):
         path = self.folder / page.PAGE
         path.write_text("# Performance\n")

@@ -13,6 +13,7 @@ import rows
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import compare  # noqa: E402
+import compare_nets  # noqa: E402
 
 PAGE = "docs/performance.md"
 IMAGES = "docs/images/performance"
@@ -108,7 +109,7 @@ def bounds_on(page_text):
 
 
 def ratios_part(note, found, images, bounds):
-    nets = [r for r in found if not r["name"].startswith("micro/")]
+    nets = compare_nets.best_peers(found)
     pieces = [r for r in found if OPERATION.match(r["name"])]
     behind = sorted((r for r in pieces if r["ratio"] < 1), key=lambda r: r["ratio"])
     mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in pieces))
@@ -126,9 +127,10 @@ The rows that are behind, with the bound and the share of the roof that `./run b
 it has no such row):
 
 {table(["operation", "Levin", "PyTorch", "unit", "ratio", "bound"], ["---", "---:", "---:", "---", "---:", "---"], lines)}
-**Networks.** The smallest ratio is {slowest_net['ratio']:.2f} ({slowest_net['name']}).
+**Networks**, each beside the peer that comes closest. The smallest ratio is {slowest_net['ratio']:.2f} \
+({slowest_net['name']}).
 
-![Bars: training speed of networks by that of PyTorch]({images['nets']})
+![Bars: the speed of networks by that of the peer that comes closest]({images['nets']})
 """
 
 
@@ -141,7 +143,7 @@ def write_ratios(root):
     when = note.split(",")[0]
     pieces = sorted((r for r in found if OPERATION.match(r["name"])), key=lambda r: r["ratio"])
     shown = [r for i, r in enumerate(pieces) if r["ratio"] < 1 or i < LEAST_RATIOS]
-    nets = sorted((r for r in found if not r["name"].startswith("micro/")), key=lambda r: r["ratio"])
+    nets = sorted(compare_nets.best_peers(found), key=lambda r: r["ratio"])
     axis = "Right of 1: Levin is faster. Logarithmic axis."
 
     def entries(some):
@@ -152,8 +154,9 @@ def write_ratios(root):
             "Levin by PyTorch: the slowest operations",
             [f"The {len(shown)} smallest ratios of {len(pieces)}, {when}. {axis}"], entries(shown))),
         "nets": save_image(root, "nets.svg", plots.bars(
-            "Levin by PyTorch: training steps of networks",
-            [f"{when}. {axis} \"compiled\" is torch.compile, \"libtorch\" the C++ front end."], entries(nets)))}
+            "Levin by the best of its peers: networks",
+            [f"{when}. {axis}", "b64 and b1 are forward passes, the others training steps; after them the peer if it is not "
+             "PyTorch's eager mode."], entries(nets)))}
     text = page.read_text()
     page.write_text(replace_part(text, "ratios", ratios_part(note, found, images, bounds_on(part_of(text, "kernels")))))
 
