@@ -106,10 +106,10 @@ def rewrite(path, rows, note):
     path.write_text(re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S))
 
 
-def write_goals(path, rows):
+def write_goals(path, rows, note):
     """Writes the nets beside their best peers between the page's markers."""
     old = path.read_text()
-    text = "\n".join(compare_nets.best_table(rows))
+    text = "\n".join([note, "", *compare_nets.best_table(rows)])
     path.write_text(re.sub(r"(<!-- goals:begin -->\n).*?(<!-- goals:end -->)", lambda m: f"{m[1]}{text}\n{m[2]}", old, flags=re.S))
 
 
@@ -119,7 +119,7 @@ def write_tables(rows, note):
     rewrite(ROOT / "docs/compare.md", rows, note)
     merged = rows_of((ROOT / "docs/compare.md").read_text())
     for page in ("docs/compare.md", "README.md"):
-        write_goals(ROOT / page, merged)
+        write_goals(ROOT / page, merged, note)
     sys.path.insert(0, str(ROOT / "tools/bench"))
     import page  # which imports this module
     page.write_ratios(ROOT)

@@ -1,10 +1,10 @@
 // Levin's side of the comparison of nets. Nets, inputs and output match bench/peers/torch_train.py.
 // usage: levin_compare_nets NET [--inference B] [--threads N] [--steps N] [--init FILE] [--capture] [--mean]
 // NET is mlp, lenet, cnn, dcgan, gpt, resnet18, vit or lstm. --inference runs forward passes of B samples in evaluation
-// mode instead of training steps; of dcgan it runs the generator. --init names the safetensors file with initial weights
-// and inputs that the other side wrote. With --capture the steps from the fifth on are replays of a captured step, and
-// the memory that it planned is printed too. --mean reports the mean step instead of the median, which leaves out the
-// time that other programs take.
+// mode instead of training steps; of dcgan it runs the generator. --init names the safetensors file with initial
+// weights and inputs that the other side wrote. With --capture the steps from the fifth on are replays of a captured
+// step, and the memory that it planned is printed too. --mean reports the mean step instead of the median, which leaves
+// out the time that other programs take.
 
 #include <levin/levin.h>
 
@@ -53,8 +53,9 @@ class Start {
 
 /// Times `step`, which returns the loss or an output; `load` prepares the inputs of a step, which a captured one then
 /// reads.
-void report(const Options& o, double items, const std::function<Tensor()>& step,
-            const std::function<void(int)>& load = [](int) {}) {
+void report(
+    const Options& o, double items, const std::function<Tensor()>& step,
+    const std::function<void(int)>& load = [](int) {}) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> seconds, losses;
   std::optional<CapturedStep> captured;
@@ -160,7 +161,12 @@ void dcgan(const Options& o) {
   start.fill(g, "g.");
   start.fill(d, "d.");
   if (o.inference > 0)
-    return infer(o, g, start.input("x", [&] { return randn({o.inference, 100, 1, 1}); }), static_cast<double>(o.inference));
+    return infer(o, g,
+                 start.input("x",
+                             [&] {
+                               return randn({o.inference, 100, 1, 1});
+                             }),
+                 static_cast<double>(o.inference));
   const Tensor real = start.input("real", [] { return randn({64, 1, 28, 28}); });  // (64, 1, 28, 28)
   const Tensor z = start.input("z", [&] {
     return randn({kWarmUp + o.steps, 64, 100, 1, 1});
@@ -208,8 +214,8 @@ int main(int argc, char** argv) {
     }
   }
   const std::pair<const char*, void (*)(const Options&)> nets[] = {
-      {"mlp", mlp}, {"lenet", lenet}, {"cnn", cnn}, {"dcgan", dcgan}, {"gpt", gpt},
-      {"resnet18", resnet18}, {"vit", vit}, {"lstm", lstm}};
+      {"mlp", mlp}, {"lenet", lenet},       {"cnn", cnn}, {"dcgan", dcgan},
+      {"gpt", gpt}, {"resnet18", resnet18}, {"vit", vit}, {"lstm", lstm}};
   try {
     manual_seed(0);
     for (const auto& [name, run] : nets)

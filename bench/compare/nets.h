@@ -28,8 +28,8 @@ inline nn::Sequential make_cnn() {
 inline nn::Sequential make_generator() {
   return nn::Sequential(nn::ConvTranspose2d(100, 256, 7, {.bias = false}), nn::BatchNorm2d(256), nn::ReLU(),
                         nn::ConvTranspose2d(256, 128, 4, {.stride = 2, .padding = 1, .bias = false}),
-                        nn::BatchNorm2d(128), nn::ReLU(),
-                        nn::ConvTranspose2d(128, 1, 4, {.stride = 2, .padding = 1}), nn::Tanh());
+                        nn::BatchNorm2d(128), nn::ReLU(), nn::ConvTranspose2d(128, 1, 4, {.stride = 2, .padding = 1}),
+                        nn::Tanh());
 }
 
 /// (B, 1, 28, 28) to (B, 1).
@@ -95,8 +95,8 @@ struct Gpt : nn::Module {
   using Block = AttentionBlock;
   nn::Embedding& te = add<nn::Embedding>("te", 256, 192);
   nn::Embedding& pe = add<nn::Embedding>("pe", 128, 192);
-  nn::Sequential& b = add<nn::Sequential>("b", Block(192, 6, true), Block(192, 6, true), Block(192, 6, true),
-                                          Block(192, 6, true));
+  nn::Sequential& b =
+      add<nn::Sequential>("b", Block(192, 6, true), Block(192, 6, true), Block(192, 6, true), Block(192, 6, true));
   nn::LayerNorm& n = add<nn::LayerNorm>("n", 192);
   nn::Linear& h = add<nn::Linear>("h", 192, 256, nn::LinearOptions{.bias = false});
 

@@ -37,21 +37,23 @@ Judge::Judge(const StateDict& weights) : net_(net_of(weights)) {
   net_.eval();
 }
 
-Score Judge::score(const Tensor& images) {
+Score Judge::score(const Tensor& images, const Tensor& y) {
   const inference_mode guard;
-  Tensor sum = zeros({10}, {.dtype = DType::f64});
-  double confident = 0;
+  Tensor sum = zeros({kClasses}, {.dtype = DType::f64});
+  double confident = 0, right = 0;
   const std::int64_t count = images.size(0);
   for (std::int64_t i = 0; i < count; i += kAtOnce) {
-    const Tensor part = images.narrow(0, i, std::min(kAtOnce, count - i));
-    const Tensor p = softmax(net_(to_normalised(part)), 1).to(DType::f64);  // (B, 10)
+    const std::int64_t n = std::min(kAtOnce, count - i);
+    const Tensor p = softmax(net_(to_normalised(images.narrow(0, i, n))), 1).to(DType::f64);  // (n, 10)
     sum = sum + p.sum({0});
     confident += gt(amax(p, {1}), 0.9).to(DType::f64).sum().item<double>();
+    right += eq(p.argmax(1), y.narrow(0, i, n)).to(DType::f64).sum().item<double>();
   }
   double entropy = 0;
   for (const double p : (sum / static_cast<double>(count)).to_vector<double>())
     if (p > 0) entropy -= p * std::log(p);
-  return {.confident = confident / static_cast<double>(count), .entropy = entropy};
+  const auto total = static_cast<double>(count);
+  return {.confident = confident / total, .entropy = entropy, .as_asked = right / total};
 }
 
 double Judge::accuracy(const data::FashionMnist& data) {

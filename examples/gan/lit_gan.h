@@ -7,6 +7,7 @@
 
 struct GanOptions {
   bool tiny = false;
+  bool unconditional = false;   ///< draws images without being told their classes
   double lr = 6e-4;             ///< the generator's learning rate
   double d_lr = 2.5e-3;         ///< the discriminator's, which is higher as in Heusel et al. (2017)
   std::int64_t accumulate = 2;  ///< batches per optimizer step
@@ -14,34 +15,47 @@ struct GanOptions {
 
 struct LitGan : levin::LevinModule {
   explicit LitGan(const GanOptions& options)
-      : g(add<levin::nn::Sequential>("g", make_generator(options.tiny))),
-        d(add<levin::nn::Sequential>("d", make_discriminator(options.tiny))), o(options) {
+      : o(options),
+        classes(o.unconditional ? 0 : kClasses),
+        g(add<levin::nn::Sequential>("g", make_generator(o.tiny, classes))),
+        d(add<levin::nn::Sequential>("d", make_discriminator(o.tiny, classes))) {
     automatic_optimization = false;
     if (!o.tiny) init_weights(*this);
   }
 
+  const GanOptions o;
+  const std::int64_t classes;
   levin::nn::Sequential &g, &d;
-  GanOptions o;
 
-  /// Maps noise (B, 100, 1, 1) to images (B, 1, 28, 28) in [-1, 1].
+  /// Draws noise for images of the classes y (B): (B, 100 + classes, 1, 1).
+  levin::Tensor noise_for(const levin::Tensor& y, const levin::TensorOptions& options = {}) const {
+    const levin::Tensor z = levin::randn({y.size(0), kNoise}, options);
+    if (o.unconditional) return z.reshape({-1, kNoise, 1, 1});
+    return levin::cat({z, levin::one_hot(y, classes).to(z.dtype())}, 1).reshape({-1, kNoise + classes, 1, 1});
+  }
+  /// Maps noise of noise_for to images (B, 1, 28, 28) in [-1, 1].
   levin::Tensor forward(const levin::Tensor& noise) override { return g(noise).reshape({-1, 1, 28, 28}); }
+  /// Returns the discriminator's logits (B, 1) of images x as such of the classes y.
+  levin::Tensor realness(const levin::Tensor& x, const levin::Tensor& y) {
+    return o.unconditional ? d(x) : d(x).gather(1, y.unsqueeze(1));
+  }
 
   levin::StepOutput training_step(const levin::Batch& batch, int index) override {
     const auto [g_opt, d_opt] = optimizers<2>();
     const bool first = index % o.accumulate == 0;
     const std::int64_t window = is_last_batch() ? index % o.accumulate + 1 : o.accumulate;
     const bool steps = (index + 1) % o.accumulate == 0 || is_last_batch();
-    const levin::Tensor real = to_tanh_range(batch[0]);
-    const levin::Tensor fake = forward(randn({batch.size(), kNoise, 1, 1}, like(real)));
+    const levin::Tensor real = to_tanh_range(batch[0]), y = batch[1];
+    const levin::Tensor fake = forward(noise_for(y, like(real)));
     {
       const auto only = d_opt.toggle_model(/*sync_grad=*/steps);
-      const auto loss = bce_with_logits(d(real), 1.0f) + bce_with_logits(d(fake.detach()), 0.0f);
+      const auto loss = bce_with_logits(realness(real, y), 1.0f) + bce_with_logits(realness(fake.detach(), y), 0.0f);
       update(d_opt, loss, first, steps, window);
       log("d_loss", loss, {.prog_bar = true});
     }
     {
       const auto only = g_opt.toggle_model(/*sync_grad=*/steps);
-      const auto loss = bce_with_logits(d(fake), 1.0f);
+      const auto loss = bce_with_logits(realness(fake, y), 1.0f);
       update(g_opt, loss, first, steps, window);
       log("g_loss", loss, {.prog_bar = true});
     }

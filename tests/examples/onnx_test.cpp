@@ -110,9 +110,9 @@ TEST_CASE("the networks of mnist, gan and dqn are exported") {
     check(("mnist_" + name).c_str(), net, images);
   }
   for (const bool tiny : {true, false}) {
-    nn::Sequential generator = make_generator(tiny), discriminator = make_discriminator(tiny);
+    nn::Sequential generator = make_generator(tiny, kClasses), discriminator = make_discriminator(tiny, kClasses);
     check(tiny ? "gan_generator_tiny" : "gan_generator", generator, [](int64_t b) -> Tensors {
-      return {randn({b, kNoise, 1, 1})};
+      return {randn({b, kNoise + kClasses, 1, 1})};
     });
     check(tiny ? "gan_discriminator_tiny" : "gan_discriminator", discriminator, images);
   }

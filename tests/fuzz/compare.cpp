@@ -269,7 +269,7 @@ bool has_zero_gradients(const Program& p) {
 double excess_of_factors(const Program& p) {
   const auto largest = [](const Leaf& f, double least) {
     for (const double v : f.memory)
-      if (std::isfinite(v)) least = std::max(least, std::abs(v));
+      if (std::isfinite(v) && std::abs(v) > least) least = std::abs(v);
     return least;
   };
   double incoming = 1, weights = 1;
