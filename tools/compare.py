@@ -47,8 +47,11 @@ def start_up():
     return row("micro/start-up", ours, theirs, "s")
 
 
-def micro(args):
-    """Returns the micro benchmarks by name: the best of interleaved rounds on each side."""
+LISTS = {"micro": ([], ["torch_micro.py", "torch_operations.py"]), "size": (["--sizes"], ["torch_sizes.py"])}
+
+
+def pieces(kind, args):
+    """Returns the rows of a list of pieces: the best of interleaved rounds on each side."""
     def table(output):
         rows = {}
         for line in output.splitlines():
@@ -58,9 +61,10 @@ def micro(args):
         return rows
 
     best = ({}, {})
+    options, scripts = LISTS[kind]
+    commands = [(0, [BIN / "levin_compare_micro", *options]), *((1, [sys.executable, f"bench/peers/{s}"]) for s in scripts)]
     for _ in range(max(1, args.rounds - 1)):
-        for side, command in ((0, [BIN / "levin_compare_micro"]), (1, [sys.executable, "bench/peers/torch_micro.py"]),
-                              (1, [sys.executable, "bench/peers/torch_operations.py"])):
+        for side, command in commands:
             for name, (value, unit) in table(run([*command, "--threads", args.threads])).items():
                 better = min if unit in ("us", "us/op", "s", "ms", "MB") else max
                 old = best[side].get(name)
@@ -69,7 +73,7 @@ def micro(args):
     rows = []
     for name, (value, unit) in theirs.items():
         if name in ours:
-            rows.append(row(f"micro/{name}", ours[name][0], value, unit))
+            rows.append(row(f"{kind}/{name}", ours[name][0], value, unit))
     return rows
 
 
@@ -157,10 +161,11 @@ def main():
             show(row("micro/libtorch chain of 1000 adds", float(ours["chain of 1000 adds fwd+bwd"]), cpp["chain"], "us/op"))
     if args.filter in "micro/start-up":
         show(start_up())
-    if ("micro".startswith(args.filter) or args.filter.startswith("micro")) and args.filter != "micro/start-up":
-        for r in micro(args):
-            if args.filter in r["name"]:
-                show(r)
+    for kind in LISTS:
+        if (kind.startswith(args.filter) or args.filter.startswith(kind)) and args.filter != "micro/start-up":
+            for r in pieces(kind, args):
+                if args.filter in r["name"]:
+                    show(r)
     if not rows:
         sys.exit(f"error: no row's name contains \"{args.filter}\"")
     if args.json:

@@ -1,6 +1,6 @@
-// Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py and
-// torch_operations.py.
-// usage: levin_compare_micro [--threads N] [PART-OF-A-NAME...]        prints: name  figure  unit
+// Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py and torch_operations.py, and
+// with --sizes those of torch_sizes.py.
+// usage: levin_compare_micro [--threads N] [--sizes] [PART-OF-A-NAME...]        prints: name  figure  unit
 
 #include "operations.h"
 
@@ -41,8 +41,8 @@ double best(F&& f, int n, int rounds = 5) {
   return least;
 }
 
-/// Returns the microseconds of a call: the least mean of windows of about a millisecond.
-double least(const std::function<void()>& f) {
+/// Returns the microseconds of a call: the least mean of windows of about a millisecond in `time`.
+double least(const std::function<void()>& f, std::chrono::milliseconds time) {
   const auto seconds = [&](int n) {
     const auto start = Clock::now();
     for (int i = 0; i < n; ++i) f();
@@ -51,7 +51,7 @@ double least(const std::function<void()>& f) {
   f();
   const int n = std::clamp(static_cast<int>(1e-3 / seconds(1)), 1, 1000);
   double best = 1e30;
-  const auto end = Clock::now() + std::chrono::milliseconds(300);
+  const auto end = Clock::now() + time;
   for (int round = 0; round < 5 || Clock::now() < end; ++round) best = std::min(best, seconds(n) / n);
   return best * 1e6;
 }
@@ -68,12 +68,15 @@ void overhead() {
   row("add tiny, no grad", "us", [&] { return best([&] { const Tensor z = x + y; }, 20000) * 1e6; });
   row("add tiny, recorded", "us", [&] { return best([&] { const Tensor z = g + y; }, 20000) * 1e6; });
   row("chain of 1000 adds fwd+bwd", "us/op", [&] {
-    return best([&] {
-      Tensor z = g;
-      for (int i = 0; i < 1000; ++i) z = z + y;
-      sum(z).backward();
-      g.set_grad({});
-    }, 20) * 1e3;
+    return best(
+               [&] {
+                 Tensor z = g;
+                 for (int i = 0; i < 1000; ++i) z = z + y;
+                 sum(z).backward();
+                 g.set_grad({});
+               },
+               20) *
+           1e3;
   });
 }
 
@@ -181,18 +184,33 @@ void optimizers() {
   }
 }
 
+/// Prints a row of each operation, which takes `time`.
+OperationVisitor rows_of(std::chrono::milliseconds time) {
+  return {.wanted = wanted, .visit = [=](const std::string& name, const auto&, const std::function<void()>& run) {
+            std::printf("%-32s %12.3f us\n", name.c_str(), least(run, time));
+            std::fflush(stdout);
+          }};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  bool sizes = false;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
       set_num_threads(std::atoi(argv[++i]));
+    } else if (std::strcmp(argv[i], "--sizes") == 0) {
+      sizes = true;
     } else {
       filters.emplace_back(argv[i]);
     }
   }
   const Tensor first = ones({4}) + ones({4});
   if (filters == std::vector<std::string>{"first operation only"}) return 0;  // compare.py measures start-up with it
+  if (sizes) {
+    for_each_size(rows_of(std::chrono::milliseconds(100)));
+    return 0;
+  }
   overhead();
   tiny_net();
   products();
@@ -206,8 +224,5 @@ int main(int argc, char** argv) {
     getrusage(RUSAGE_SELF, &usage);
     return static_cast<double>(usage.ru_maxrss) / 1024;
   });
-  for_each_operation({.wanted = wanted, .visit = [](const std::string& name, const auto&, const auto& run) {
-                        std::printf("%-32s %12.3f us\n", name.c_str(), least(run));
-                        std::fflush(stdout);
-                      }});
+  for_each_operation(rows_of(std::chrono::milliseconds(300)));
 }

@@ -1,66 +1,16 @@
 // Operations that people train with: forward alone, and forward with the gradients of all floating inputs. The names,
 // shapes and order are those of bench/peers/torch_operations.py.
 
-#include "operations.h"
+#include "comparison.h"
 
-#include <levin/autograd/autograd.h>
-#include <levin/autograd/ops.h>
 #include <levin/nn/nn.h>
 
-#include <functional>
 #include <memory>
 
 using namespace levin;
+using bench::Comparison, bench::Rows, bench::Tensors;
 
 namespace {
-
-using Tensors = std::vector<Tensor>;
-using Call = std::function<Tensor(const Tensors&)>;
-
-enum class Rows { forward, both };
-
-double bytes_of(const Tensors& tensors) {
-  double bytes = 0;
-  for (const Tensor& t : tensors) bytes += static_cast<double>(t.numel() * size_of(t.dtype()));
-  return bytes;
-}
-
-/// Gives f to the visitor with and, for Rows::both, without gradients.
-class Comparison {
- public:
-  explicit Comparison(const OperationVisitor& visitor) : visitor_(visitor) {}
-
-  void operator()(const std::string& name, const Tensors& inputs, const Call& f, Rows rows = Rows::both) const {
-    const std::string forward = name + " fwd";
-    if (visitor_.wanted(forward)) {
-      const auto run = [=] {
-        no_grad guard;
-        return f(inputs);
-      };
-      visitor_.visit(forward, [=] { return bytes_of(inputs) + bytes_of({run()}); }, [=] { run(); });
-    }
-    if (rows == Rows::forward) return;
-    Tensors leaves;
-    for (const Tensor& x : inputs)
-      if (x.is_floating()) leaves.push_back(x.requires_grad_());
-    gradients(name, leaves, [=] { return f(inputs); });
-  }
-
-  void gradients(const std::string& name, const Tensors& leaves, const std::function<Tensor()>& f) const {
-    const std::string both = name + " fwd+bwd";
-    if (!visitor_.wanted(both)) return;
-    const Tensors g{randn(f().sizes())};
-    // The values and the gradients of inputs and output, once each.
-    visitor_.visit(both, [=] { return 2 * (bytes_of(leaves) + bytes_of(g)); },
-                   [=] {
-                     const Tensors y{f()};
-                     grad(y, leaves, {}, g);
-                   });
-  }
-
- private:
-  const OperationVisitor& visitor_;
-};
 
 Tensor image() { return randn({16, 64, 32, 32}); }
 Tensor positive(const Shape& sizes) { return rand(sizes) * 0.9 + 0.05; }
@@ -142,9 +92,8 @@ void losses(const Comparison& compare) {
 }
 
 void images(const Comparison& compare) {
-  compare("interpolate bilinear x2", {image()}, [](const Tensors& x) {
-    return interpolate(x[0], {.scale_factor = {2.0}, .mode = ResizeMode::linear});
-  });
+  compare("interpolate bilinear x2", {image()},
+          [](const Tensors& x) { return interpolate(x[0], {.scale_factor = {2.0}, .mode = ResizeMode::linear}); });
   compare("interpolate nearest x2", {image()},
           [](const Tensors& x) { return interpolate(x[0], {.scale_factor = {2.0}}); });
   compare("adaptive_avg_pool2d(1)", {image()}, [](const Tensors& x) { return adaptive_avg_pool2d(x[0], 1); });
@@ -169,15 +118,14 @@ void statistics(const Comparison& compare) {
   compare("quantile", {x()}, [](const Tensors& in) { return quantile(in[0], 0.3, 1); });
   compare("sort", {x()}, [](const Tensors& in) { return sort(in[0], 1).values; });
   compare("topk 10", {x()}, [](const Tensors& in) { return topk(in[0], 10, 1).values; });
-  compare("unique", {integers(1000, {100'000})}, [](const Tensors& in) { return unique(in[0]).values; },
-          Rows::forward);
+  compare(
+      "unique", {integers(1000, {100'000})}, [](const Tensors& in) { return unique(in[0]).values; }, Rows::forward);
 }
 
 void products(const Comparison& compare) {
   compare("einsum bij,bjk->bik", {randn({16, 128, 128}), randn({16, 128, 128})},
           [](const Tensors& x) { return einsum("bij,bjk->bik", x); });
-  compare("cdist 512x512x64", {randn({512, 64}), randn({512, 64})},
-          [](const Tensors& x) { return cdist(x[0], x[1]); });
+  compare("cdist 512x512x64", {randn({512, 64}), randn({512, 64})}, [](const Tensors& x) { return cdist(x[0], x[1]); });
 }
 
 void indexing(const Comparison& compare) {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-/// Receives the operations of operations.cpp.
+/// Receives the operations of operations.cpp and sizes.cpp.
 struct OperationVisitor {
   /// Whether the row of this name is visited.
   std::function<bool(const std::string& name)> wanted;
@@ -15,3 +15,4 @@ struct OperationVisitor {
 
 /// Visits the wanted rows in order, `NAME fwd` and `NAME fwd+bwd`.
 void for_each_operation(const OperationVisitor& visitor);
+void for_each_size(const OperationVisitor& visitor);

@@ -1,49 +1,10 @@
 #!/usr/bin/env python3
 """PyTorch's side of bench/compare/operations.cpp: operations that people train with, in microseconds per call.
 usage: torch_operations.py [--threads 2] [PART-OF-A-NAME...]        prints: name  figure  unit"""
-import argparse
-import time
-
 import torch
 import torch.nn.functional as F
 
-
-def least(f):
-    """Returns the microseconds of a call: the least mean of windows of about a millisecond."""
-    def seconds(n):
-        start = time.perf_counter()
-        for _ in range(n):
-            f()
-        return time.perf_counter() - start
-    f()
-    n = min(max(int(1e-3 / seconds(1)), 1), 1000)
-    best, rounds, end = float("inf"), 0, time.perf_counter() + 0.3
-    while rounds < 5 or time.perf_counter() < end:
-        best, rounds = min(best, seconds(n) / n), rounds + 1
-    return best * 1e6
-
-
-def gradients(name, leaves, f):
-    if not wanted(name + " fwd+bwd"):
-        return
-    g = torch.randn_like(f())
-    show(name + " fwd+bwd", least(lambda: torch.autograd.grad(f(), leaves, g)))
-
-
-def compare(name, inputs, f, both=True):
-    if wanted(name + " fwd"):
-        with torch.no_grad():
-            show(name + " fwd", least(lambda: f(*inputs)))
-    if both and wanted(name + " fwd+bwd"):
-        gradients(name, [x.requires_grad_() for x in inputs if x.is_floating_point()], lambda: f(*inputs))
-
-
-def show(name, microseconds):
-    print(f"{name:32s} {microseconds:12.3f} us", flush=True)
-
-
-def wanted(name):
-    return not args.filters or any(part in name for part in args.filters)
+from torch_rows import compare, gradients
 
 
 def image():
@@ -156,10 +117,5 @@ def indexing():
     compare("roll", [image()], lambda x: x.roll((3, 5), (2, 3)))
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("filters", nargs="*")
-args = parser.parse_args()
-torch.set_num_threads(args.threads)
 for family in (recurrent, convolutions, norms, activations, losses, images, statistics, products, indexing):
     family()

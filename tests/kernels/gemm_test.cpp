@@ -313,6 +313,20 @@ TEST_CASE_TEMPLATE("gemm: one column, with contiguous and other rows of A and C"
   }
 }
 
+TEST_CASE_TEMPLATE("gemm: sums of one to nine terms, whose C is written row by row or in tiles", T, float, double) {
+  test::on_every_target([] {
+    constexpr int64_t page = 4096 / sizeof(T);
+    for (int64_t k = 1; k <= 9; ++k) {
+      for (const int64_t n : {127, 129, 300}) {
+        check<T>({.m = 21, .n = n, .k = k, .transpose_a = k % 2 == 0, .bias = true, .gap = 0});
+        check<T>({.m = 10, .n = n, .k = k, .batch = 2, .alpha = 2, .beta = -1, .gap = 1});
+      }
+      check<T>({.m = 37, .n = page, .k = k, .transpose_a = true, .beta = 1, .gap = 0});
+    }
+  });
+  check<T>({.m = 11, .n = 40'000, .k = 4, .gap = 0});
+}
+
 TEST_CASE_TEMPLATE("gemm: rows just less and just more than a page apart, ragged panels", T, float, double) {
   constexpr int64_t page = 4096 / sizeof(T);
   for (const int64_t step : {page - 1, page, page + 1}) {

@@ -1,10 +1,11 @@
-// Entry points of conv.h: edge cases, and the choice between Winograd's, the direct, the depthwise and the column path
-// and plain products.
+// Entry points of conv.h: edge cases, and the choice between plain products, Winograd's, the direct, the depthwise and
+// the column path.
 #include "kernels/cpu/conv/conv.h"
 
 #include "kernels/cpu/conv/columns.h"
 #include "kernels/cpu/conv/depthwise.h"
 #include "kernels/cpu/conv/direct.h"
+#include "kernels/cpu/conv/pointwise.h"
 #include "kernels/cpu/conv/winograd_weight.h"
 
 namespace levin::kernels::cpu {
@@ -41,6 +42,8 @@ void forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T*
   }
   if (s.group_out() < kDirectChannels && s.in_plane() > 0 && detail::is_depthwise(s))
     return detail::depthwise_run(detail::forward_plan(s), s, x, w, bias, y);
+  if (s.in_plane() > 0 && detail::serves_pointwise(s, s.group_out(), kDirectChannels))
+    return detail::pointwise_forward(s, x, w, bias, y);
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_forward(s, x, w, bias, y);
   const detail::DirectPlan plan = detail::forward_plan(s);
   const detail::WeightStrides strides{s.taps(), s.kernel(), s.group_out() * s.taps()};
@@ -71,6 +74,8 @@ void backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
   }
   if (detail::is_depthwise(s) && s.out_plane() > 0)
     return detail::depthwise_run(detail::backward_plan(s), s, dy, w, static_cast<const T*>(nullptr), dx);
+  if (s.out_plane() > 0 && detail::serves_pointwise(s, s.group_in(), kDirectChannels))
+    return detail::pointwise_backward_input(s, dy, w, dx);
   if (s.group_in() < kDirectChannels || s.out_plane() == 0) return detail::columns_backward_input(s, dy, w, dx);
   const detail::DirectPlan plan = detail::backward_plan(s);
   const detail::WeightStrides strides{s.kernel(), s.taps(), s.group_out() * s.taps()};

@@ -4,10 +4,11 @@
 // tile's few streams hit the caches and the TLB as packed ones do. With few rows of C, each element of B is used so few
 // times that copying takes longer than multiplying: wide tiles read contiguous rows of B in long runs, and squares of
 // contiguous columns (the weight of a linear layer) are transposed in registers between the load and the multiply-adds.
-// A product with one column is one with one row, transposed. Changes: small products need no packing and one parallel
-// region instead of two; for few rows B is read once and not written. Bound: the multipliers; for few rows the rate at
-// which a cache or the memory delivers B. Gained over rung 5 on two cores: 1.3 times at 128, 1.1 at 256, 2.2 times for
-// one row by a weight (1024, 1024); nothing from 1024 on, where rows are a page apart.
+// A product with one column is one with one row, transposed. Sums of a few terms write C row by row. Changes: small
+// products need no packing and one parallel region instead of two; for few rows B is read once and not written. Bound:
+// the multipliers; for few rows the rate at which a cache or the memory delivers B. Gained over rung 5 on two cores:
+// 1.3 times at 128, 1.1 at 256, 2.2 times for one row by a weight (1024, 1024), 6 times for its gradient; nothing from
+// 1024 on, where rows are a page apart.
 
 #include "kernels/cpu/gemm/05_threads.h"
 
@@ -64,9 +65,40 @@ void run_few_rows(const GemmArgs<T>& g) {
   constexpr double task_work = 1 << 20, reading = 8, most_tasks = 16;
   const double work = (static_cast<double>(g.m) + reading) * static_cast<double>(g.n) * static_cast<double>(g.k);
   const auto tasks = static_cast<int64_t>(std::clamp(work / task_work, 1.0, most_tasks));
-  const int64_t unit = 4 * gemm_ops<T>().panel_width;  // of columns: eight vectors, the widest tile
+  // Columns that one task takes: those of the widest tile, eight vectors, or with few columns those of two vectors.
+  const int64_t panel = gemm_ops<T>().panel_width, unit = g.n < 8 * panel ? panel : 4 * panel;
   const int64_t grain = (g.n + tasks * unit - 1) / (tasks * unit) * unit;
   parallel_for(0, g.n, grain, [&](int64_t begin, int64_t end) { few_rows_task(g, begin, end); });
+}
+
+/// True if C is mostly written: sums of so few terms that rows of C, in long runs, are faster than tiles. Rows whole
+/// pages apart share the sets of the cache, so that a tile's rows evict each other before their lines are full.
+template <class T>
+bool has_short_sums(const GemmArgs<T>& g) {
+  constexpr int64_t size = sizeof(T), near_bytes = 128 << 10;  // of B, which the next row reads again
+  const int64_t most_terms = g.c_rs * size % 4096 == 0 ? 8 : 4;
+  return g.k <= most_terms && g.b_cs == 1 && g.k * g.n * size <= near_bytes && g.n >= 4 * gemm_ops<T>().panel_width;
+}
+
+template <class T>
+void run_short_sums(const GemmArgs<T>& g) {
+  constexpr int64_t task_elements = 1 << 15;
+  parallel_for(0, g.m, std::max<int64_t>(1, task_elements / g.n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      gemm_ops<T>().few_rows({.m = 1,
+                              .n = g.n,
+                              .k = g.k,
+                              .a = g.a + i * g.a_rs,
+                              .a_step = g.a_cs,
+                              .b = g.b,
+                              .b_step = g.b_rs,
+                              .c = g.c + i * g.c_rs,
+                              .c_rs = g.c_rs,
+                              .alpha = g.alpha,
+                              .beta = g.beta,
+                              .bias = g.bias_n});
+    }
+  });
 }
 
 /// C = A b is computed as C^T = b^T A^T, which has one row.
@@ -83,7 +115,8 @@ template <class T>
 void run_in_place(const GemmArgs<T>& g) {
   if (g.n == 1 && g.m > 1 && g.c_rs == 1 && !g.bias_n && has_few_rows(transposed_column(g)))
     return run_few_rows(transposed_column(g));
-  has_few_rows(g) ? run_few_rows(g) : run_product(g, GemmPlan<T>(g, true));
+  if (has_few_rows(g)) return run_few_rows(g);
+  has_short_sums(g) ? run_short_sums(g) : run_product(g, GemmPlan<T>(g, true));
 }
 
 }  // namespace detail

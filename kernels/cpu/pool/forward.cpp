@@ -48,9 +48,12 @@ HWY_INLINE void each_column(const T* p, int64_t columns, int64_t dilation, int64
   }
 }
 
-/// Returns the outputs [begin, end) of a row that vectors can compute; kStride 0 means strides without a vector form.
+/// Outputs [begin, end) of a row that vectors can compute.
+using Inner = std::pair<int64_t, int64_t>;
+
+/// kStride 0 means strides without a vector form.
 template <int64_t kStride>
-std::pair<int64_t, int64_t> vector_outputs(const PoolGeometry& g) {
+Inner vector_outputs(const PoolGeometry& g) {
   if (kStride == 0 || (kStride == 2 && HWY_TARGET == HWY_SCALAR)) return {g.ow, g.ow};
   return inner_outputs(g.ow, g.w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
 }
@@ -110,12 +113,12 @@ HWY_NOINLINE void max_one(const PoolGeometry& g, const T* plane, const WindowRan
 
 /// Computes one row of outputs; kColumns is the window's width, 0 for any.
 template <int64_t kStride, int64_t kColumns, class T, class I>
-HWY_INLINE void max_row(const PoolGeometry& g, const T* plane, int64_t i, T* y, I* indices) {
+HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plane, int64_t i, T* y, I* indices) {
   const Simd<T> d;
   const int64_t columns = kColumns ? kColumns : g.kernel_w;
   const int64_t top = i * g.stride_h - g.padding_h;
   const WindowRange rows(top, g.kernel_h, g.dilation_h, g.h);
-  const auto [begin, end] = vector_outputs<kStride>(g);
+  const auto [begin, end] = inner;
   for (int64_t j = 0; j < begin; ++j) max_one(g, plane, rows, i, j, y, indices);
   for (int64_t j = begin; j < end; j += kLanes<T>) {
     const int64_t count = std::min(kLanes<T>, end - j);
@@ -141,9 +144,10 @@ void max_rows(const MaxPool2dArgs& a) {
   const T* x = static_cast<const T*>(a.x.pointer);
   T* y = static_cast<T*>(a.y.pointer);
   I* indices = static_cast<I*>(a.indices.pointer);
+  const Inner inner = vector_outputs<kStride>(g);
   parallel_for(0, g.planes * g.oh, row_grain(g), [&](int64_t b, int64_t e) {
     for (int64_t row = b; row < e; ++row)
-      max_row<kStride, kColumns>(g, x + row / g.oh * g.h * g.w, row % g.oh, y + row * g.ow,
+      max_row<kStride, kColumns>(g, inner, x + row / g.oh * g.h * g.w, row % g.oh, y + row * g.ow,
                                  indices ? indices + row * g.ow : nullptr);
   });
 }
@@ -178,13 +182,13 @@ HWY_NOINLINE T average_one(const PoolGeometry& g, const T* plane, const WindowRa
 }
 
 template <int64_t kStride, class T>
-void average_row(const AvgPool2dArgs& a, const T* plane, int64_t i, T* y) {
+void average_row(const AvgPool2dArgs& a, const Inner& inner, const T* plane, int64_t i, T* y) {
   const Simd<T> d;
   const PoolGeometry& g = a.geometry;
   const int64_t top = i * g.stride_h - g.padding_h;
   const int64_t height = average_count(top, g.kernel_h, g.padding_h, g.h, a.count_include_pad);
   const WindowRange rows(top, g.kernel_h, 1, g.h);
-  const auto [begin, end] = vector_outputs<kStride>(g);
+  const auto [begin, end] = inner;
   for (int64_t j = 0; j < begin; ++j) y[j] = average_one(g, plane, rows, top, j, height, a.count_include_pad);
   const auto divisor = hn::Set(d, static_cast<T>(height * g.kernel_w));
   for (int64_t j = begin; j < end; j += kLanes<T>) {
@@ -203,9 +207,10 @@ void average_rows(const AvgPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
   const T* x = static_cast<const T*>(a.x.pointer);
   T* y = static_cast<T*>(a.y.pointer);
+  const Inner inner = vector_outputs<kStride>(a.geometry);
   parallel_for(0, g.planes * g.oh, row_grain(g), [&](int64_t b, int64_t e) {
     for (int64_t row = b; row < e; ++row)
-      average_row<kStride>(a, x + row / g.oh * g.h * g.w, row % g.oh, y + row * g.ow);
+      average_row<kStride>(a, inner, x + row / g.oh * g.h * g.w, row % g.oh, y + row * g.ow);
   });
 }
 

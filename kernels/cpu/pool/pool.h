@@ -21,9 +21,15 @@ inline int64_t row_grain(const PoolGeometry& g) {
 /// Steps [begin, end) of a window starting at `start` that lie in [0, size).
 struct WindowRange {
   WindowRange(int64_t start, int64_t steps, int64_t dilation, int64_t size)
-      : begin(start < 0 ? (-start + dilation - 1) / dilation : 0),
-        end(start >= size ? 0 : std::min(steps, (size - start + dilation - 1) / dilation)) {}
+      : begin(start < 0 ? steps_in(-start, dilation) : 0),
+        end(start >= size ? 0 : std::min(steps, steps_in(size - start, dilation))) {}
   int64_t begin, end;
+
+ private:
+  /// A division takes longer than comparing the elements of a small window.
+  static int64_t steps_in(int64_t distance, int64_t dilation) {
+    return dilation == 1 ? distance : (distance + dilation - 1) / dilation;
+  }
 };
 
 /// Returns the outputs [begin, end) whose windows lie entirely inside [0, size).

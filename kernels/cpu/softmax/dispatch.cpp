@@ -15,13 +15,14 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kSoftmaxGrain = 16384;  // minimum elements of a task
+constexpr int64_t kRowCost = 32;          // elements that take as long as what a row adds to its elements
 
 /// Calls row(offset) for every line along n, or columns(offset, width) for groups of neighbours.
 template <class Row, class Columns>
 void for_lines(int64_t outer, int64_t n, int64_t inner, Row&& row, Columns&& columns) {
   if (n == 0) return;
   if (inner == 1) {
-    parallel_for(0, outer, std::max<int64_t>(1, kSoftmaxGrain / n), [&](int64_t b, int64_t e) {
+    parallel_for(0, outer, std::max<int64_t>(1, kSoftmaxGrain / (n + kRowCost)), [&](int64_t b, int64_t e) {
       for (int64_t o = b; o < e; ++o) row(o * n);
     });
     return;
