@@ -145,7 +145,7 @@ std::string read(const Path& path) {
 }
 
 /// Returns the texts between each pair of these markers.
-std::vector<std::string> between(const std::string& text, const std::string& begin, const std::string& end) {
+std::vector<std::string> all_between(const std::string& text, const std::string& begin, const std::string& end) {
   std::vector<std::string> out;
   for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
     at = text.find('\n', at) + 1;
@@ -159,12 +159,12 @@ std::vector<std::string> between(const std::string& text, const std::string& beg
 }  // namespace
 
 TEST_CASE("the page on callbacks shows lines that compile and run") {
-  const auto shown = between(read("docs/callbacks.md"), "```cpp\n", "```");
-  const auto compiled = between(read("tests/trainer/callbacks/callbacks_page_test.cpp"),
-                                "// page "
-                                "begins\n",
-                                "// page "
-                                "ends\n");
+  const auto shown = all_between(read("docs/callbacks.md"), "```cpp\n", "```");
+  const auto compiled = all_between(read("tests/trainer/callbacks/callbacks_page_test.cpp"),
+                                    "// page "
+                                    "begins\n",
+                                    "// page "
+                                    "ends\n");
   CHECK(shown.size() == 11);
   REQUIRE(shown.size() == compiled.size());
   for (std::size_t i = 0; i < shown.size(); ++i) CHECK(shown[i] == compiled[i]);
