@@ -47,7 +47,8 @@ def start_up():
     return row("micro/start-up", ours, theirs, "s")
 
 
-LISTS = {"micro": ([], ["torch_micro.py", "torch_operations.py"]), "size": (["--sizes"], ["torch_sizes.py"])}
+LISTS = {"micro": ([], ["torch_micro.py", "torch_operations.py"]), "size": (["--sizes"], ["torch_sizes.py"]),
+         "gemm": (["--gemm"], ["gemm_peers.py"])}
 
 
 def pieces(kind, args):
@@ -77,10 +78,22 @@ def pieces(kind, args):
     return rows
 
 
+SECTIONS = {"": "Networks", "micro/": "Operations and layers", "gemm/": "Products of float32 matrices, by the fastest of MKL, oneDNN "
+            "and OpenBLAS: m x n x k, with t for an operand that lies transposed", "size/": "Layers from the smallest to the largest sizes"}
+
+
+def section_of(name):
+    return next((s for s in SECTIONS if s and name.startswith(s)), "")
+
+
 def markdown(rows, note):
-    lines = [note, "", "| what | Levin | peer | unit | ratio |", "|---|---:|---:|---|---:|"]
-    for r in rows:
-        lines.append(f"| {r['name']} | {number(r['levin'])} | {number(r['peer'])} | {r['unit']} | {r['ratio']:.2f} |")
+    """Returns a page's rows, in a table for each section; a single one has no title."""
+    lines, sections = [note], [s for s in SECTIONS if any(section_of(r["name"]) == s for r in rows)]
+    for section in sections:
+        lines += ["", *([f"**{SECTIONS[section]}**", ""] if len(sections) > 1 else []),
+                  "| what | Levin | peer | unit | ratio |", "|---|---:|---:|---|---:|"]
+        lines += [f"| {r['name']} | {number(r['levin'])} | {number(r['peer'])} | {r['unit']} | {r['ratio']:.2f} |"
+                  for r in rows if section_of(r["name"]) == section]
     return "\n".join(lines)
 
 
@@ -106,7 +119,7 @@ def rewrite(path, rows, note):
     kept = [r for r in rows_of(table) if r["name"] not in names]
     if kept and note.split(";")[0] not in table:
         return
-    text = markdown(sorted(kept + rows, key=lambda r: r["name"].startswith("micro/")), note)
+    text = markdown(kept + rows, note)
     path.write_text(re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S))
 
 

@@ -1,6 +1,6 @@
 // Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py and torch_operations.py, and
-// with --sizes those of torch_sizes.py.
-// usage: levin_compare_micro [--threads N] [--sizes] [PART-OF-A-NAME...]        prints: name  figure  unit
+// with --sizes those of torch_sizes.py, and with --gemm those of gemm_peers.py.
+// usage: levin_compare_micro [--threads N] [--sizes | --gemm] [PART-OF-A-NAME...]        prints: name  figure  unit
 
 #include "operations.h"
 
@@ -195,22 +195,29 @@ OperationVisitor rows_of(std::chrono::milliseconds time) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool sizes = false;
+  bool sizes = false, gemm = false;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
       set_num_threads(std::atoi(argv[++i]));
     } else if (std::strcmp(argv[i], "--sizes") == 0) {
       sizes = true;
+    } else if (std::strcmp(argv[i], "--gemm") == 0) {
+      gemm = true;
     } else {
       filters.emplace_back(argv[i]);
     }
   }
   const Tensor first = ones({4}) + ones({4});
   if (filters == std::vector<std::string>{"first operation only"}) return 0;  // compare.py measures start-up with it
-  if (sizes) {
-    for_each_size(rows_of(std::chrono::milliseconds(100)));
-    return 0;
+  if (sizes) for_each_size(rows_of(std::chrono::milliseconds(100)));
+  if (gemm) {
+    for_each_product({.wanted = wanted, .visit = [](const std::string& name, double flops, const auto& run) {
+                        const double seconds = least(run, std::chrono::milliseconds(150)) * 1e-6;
+                        std::printf("%-32s %12.3f GFLOP/s\n", name.c_str(), 1e-9 * flops / seconds);
+                        std::fflush(stdout);
+                      }});
   }
+  if (sizes || gemm) return 0;
   overhead();
   tiny_net();
   products();

@@ -16,3 +16,11 @@ struct OperationVisitor {
 /// Visits the wanted rows in order, `NAME fwd` and `NAME fwd+bwd`.
 void for_each_operation(const OperationVisitor& visitor);
 void for_each_size(const OperationVisitor& visitor);
+
+/// Receives the products of gemm.cpp.
+struct ProductVisitor {
+  std::function<bool(const std::string& name)> wanted;
+  std::function<void(const std::string& name, double flops, const std::function<void()>& run)> visit;
+};
+
+void for_each_product(const ProductVisitor& visitor);

@@ -296,6 +296,16 @@ class Page(InFolder):
         for name in re.findall(r"\((images/[^)]+)\)", after):
             self.assertTrue((self.folder / "docs" / name).is_file(), name)
 
+    def test_rows_have_a_table_for_each_section(self):
+        row = page.compare.row
+        rows = [row("size/relu 1x16 fwd", 2, 4, "us"), row("mlp", 4, 2, "images/s"), row("gemm/64x64x64 nt", 9, 3, "GFLOP/s")]
+        text = page.compare.markdown(rows, "note")
+        self.assertLess(text.index("| mlp | 4 | 2 | images/s | 2.00 |"), text.index("| gemm/64x64x64 nt | 9 | 3 | GFLOP/s | 3.00 |"))
+        self.assertLess(text.index("| gemm/"), text.index("| size/relu 1x16 fwd | 2 | 4 | us | 2.00 |"))
+        self.assertEqual(text.count("**"), 6)
+        self.assertCountEqual(page.compare.rows_of(text), rows)
+        self.assertNotIn("**", page.compare.markdown(rows[:1], "note"))
+
     def test_the_best_peer_of_each_net(self):
         row = page.compare_nets.row
         found = [row("lenet/b1/channels-last", 4, 3, "images/s"), row("mlp", 4, 2, "images/s"), row("mlp/jax", 4, 3, "images/s"),

@@ -99,7 +99,7 @@ def write_kernels(root, run):
 
 # ---- ratios: docs/compare.md
 
-OPERATION = re.compile(r"micro/(?!start-up|peak memory|libtorch)")
+OPERATION = re.compile(r"(?:micro|gemm|size)/(?!start-up|peak memory|libtorch)")
 
 
 def bounds_on(page_text):
@@ -118,7 +118,7 @@ def ratios_part(note, found, images, bounds):
     slowest_net = min(nets, key=lambda r: r["ratio"])
     return f"""{note}
 
-**Operations.** {len(behind)} of {len(pieces)} rows are behind PyTorch, {len(pieces) - len(behind)} are level or ahead; \
+**Operations.** {len(behind)} of {len(pieces)} rows are behind their peers, {len(pieces) - len(behind)} are level or ahead; \
 the geometric mean of the ratios is {mean:.2f}.
 
 ![Bars: the operations with the smallest ratios]({images['operations']})
@@ -126,7 +126,7 @@ the geometric mean of the ratios is {mean:.2f}.
 The rows that are behind, with the bound and the share of the roof that `./run bench compare/` measured (empty where \
 it has no such row):
 
-{table(["operation", "Levin", "PyTorch", "unit", "ratio", "bound"], ["---", "---:", "---:", "---", "---:", "---"], lines)}
+{table(["operation", "Levin", "peer", "unit", "ratio", "bound"], ["---", "---:", "---:", "---", "---:", "---"], lines)}
 **Networks**, each beside the peer that comes closest. The smallest ratio is {slowest_net['ratio']:.2f} \
 ({slowest_net['name']}).
 
@@ -151,7 +151,7 @@ def write_ratios(root):
 
     images = {
         "operations": save_image(root, "operations.svg", plots.bars(
-            "Levin by PyTorch: the slowest operations",
+            "Levin by its peers: the slowest operations",
             [f"The {len(shown)} smallest ratios of {len(pieces)}, {when}. {axis}"], entries(shown))),
         "nets": save_image(root, "nets.svg", plots.bars(
             "Levin by the best of its peers: networks",
