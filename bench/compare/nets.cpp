@@ -1,10 +1,11 @@
 // Levin's side of the comparison of nets. Nets, inputs and output match bench/peers/torch_train.py.
 // usage: levin_compare_nets NET [--inference B] [--threads N] [--steps N] [--init FILE] [--capture] [--mean]
+//                           [--profile GFLOP/S GB/S]
 // NET is mlp, lenet, cnn, dcgan, gpt, resnet18, vit or lstm. --inference runs forward passes of B samples in evaluation
 // mode instead of training steps; of dcgan it runs the generator. --init names the safetensors file with initial
 // weights and inputs that the other side wrote. With --capture the steps from the fifth on are replays of a captured
 // step, and the memory that it planned is printed too. --mean reports the mean step instead of the median, which leaves
-// out the time that other programs take.
+// out the time that other programs take. --profile prints where the time of a step goes, on a machine of these rates.
 
 #include <levin/levin.h>
 
@@ -17,6 +18,7 @@
 #include <optional>
 
 #include "nets.h"
+#include "profile.h"
 
 using namespace levin;
 
@@ -31,6 +33,7 @@ struct Options {
   std::string init;
   bool capture = false;
   bool mean = false;
+  bench::Rates profile;  ///< the machine's rates; 0 prints no profile
 };
 
 /// Provides the weights and inputs that the other side wrote, or without a file random ones of the same shapes.
@@ -79,6 +82,11 @@ void report(
   const double mean_loss = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
   std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / step_time, step_time * 1e3,
               mean_loss);
+  if (o.profile.flops > 0) {
+    bench::StepProfile profile;
+    for (int i = 0; i < o.steps; ++i) load(i), step();
+    profile.print(o.steps, step_time, o.profile);
+  }
   if (captured)
     std::printf("       %zu kernels, %.1f MiB of memory\n", captured->kernels(),
                 static_cast<double>(captured->memory()) / 1048576);
@@ -205,6 +213,9 @@ int main(int argc, char** argv) {
       o.inference = std::atoi(argv[++i]);
     } else if (argument == "--init" && i + 1 < argc) {
       o.init = argv[++i];
+    } else if (argument == "--profile" && i + 2 < argc) {
+      o.profile.flops = 1e9 * std::atof(argv[++i]);
+      o.profile.bytes = 1e9 * std::atof(argv[++i]);
     } else if (argument == "--capture") {
       o.capture = true;
     } else if (argument == "--mean") {
