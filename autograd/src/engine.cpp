@@ -4,6 +4,7 @@
 #include "autograd_meta.h"
 #include "ops/autocast.h"
 #include "row_gradients.h"
+#include "task_table.h"
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/ops/complex.h>
@@ -14,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace levin {
 
@@ -23,43 +23,11 @@ namespace {
 /// The state of a node in one backward pass.
 struct Task {
   Node* node;
-  int waiting = 0;       ///< number of gradients still to come
-  bool wanted = true;    ///< true if it leads to a requested gradient
+  int waiting = 0;        ///< number of gradients still to come
+  bool wanted = true;     ///< true if it leads to a requested gradient
+  bool captured = false;  ///< true if its own gradient is requested
   InlineVector<Tensor, 1> grads;
   InlineVector<bool, 1> owned;  ///< true if the sum was created here and may be added to in place
-};
-
-/// Maps Node* to task number by open addressing: the pass looks up every edge twice.
-class TaskTable {
- public:
-  int& at(Node* node) {
-    if (used_ * 2 >= slots_.size()) grow();
-    std::size_t i = hash(node);
-    while (slots_[i].node && slots_[i].node != node) i = (i + 1) & (slots_.size() - 1);
-    if (!slots_[i].node) {
-      slots_[i] = {node, -1};
-      ++used_;
-    }
-    return slots_[i].task;
-  }
-
- private:
-  struct Slot {
-    Node* node = nullptr;
-    int task = -1;
-  };
-  std::size_t hash(Node* node) const {
-    return (std::bit_cast<std::uintptr_t>(node) * 0x9E3779B97F4A7C15ull >> 20) & (slots_.size() - 1);
-  }
-  void grow() {
-    std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
-    old.swap(slots_);
-    used_ = 0;
-    for (const Slot& s : old)
-      if (s.node) at(s.node) = s.task;
-  }
-  std::vector<Slot> slots_;
-  std::size_t used_ = 0;
 };
 
 /// An input of grad() or of backward(inputs), where the gradient is captured.
@@ -135,7 +103,7 @@ class Pass {
     int& t = table_.at(node.get());
     if (t < 0) {
       t = static_cast<int>(tasks_.size());
-      tasks_.push_back({node.get(), 0, true, {}, {}});
+      tasks_.push_back({node.get(), 0, true, false, {}, {}});
       keep_alive_.push_back(node);
     }
     return t;
@@ -162,6 +130,7 @@ class Pass {
     std::vector<int> frontier;
     for (const Capture& c : *captures_)
       if (const int t = table_.at(c.edge.node.get()); t >= 0) {
+        tasks_[static_cast<std::size_t>(t)].captured = true;
         const auto& above = consumers[static_cast<std::size_t>(t)];
         frontier.insert(frontier.end(), above.begin(), above.end());
       }
@@ -226,11 +195,35 @@ class Pass {
       if (e) deliver(e, {});
   }
 
+  /// Tells a node during its computation which gradients lead to no request: the weight's, if only x's is wanted.
+  class Skip {
+   public:
+    Skip(Node& node, std::uint64_t inputs) : node_(node) { node_.skip(inputs); }
+    ~Skip() { node_.skip(0); }
+    Skip(const Skip&) = delete;
+    Skip& operator=(const Skip&) = delete;
+
+   private:
+    Node& node_;
+  };
+  std::uint64_t unused_inputs(const Node& node) {
+    std::uint64_t bits = 0;
+    if (!captures_) return bits;
+    for (int i = 0; i < std::min(64, node.edges.size()); ++i) {
+      const Edge& e = node.edges[i];
+      if (!e) continue;
+      const Task& task = tasks_[static_cast<std::size_t>(table_.at(e.node.get()))];
+      if (!task.wanted && !task.captured) bits |= std::uint64_t{1} << i;
+    }
+    return bits;
+  }
+
   Grads compute(Node& node, InlineVector<Tensor, 1>& grads) {
     bool any = false;
     for (const Tensor& g : grads) any = any || g.defined();
     Grads results;
     if (any) {
+      const Skip skip(node, unused_inputs(node));
       if (node.backward) {
         results = node.backward(node, grads[0]);
       } else if (node.multi_backward) {
@@ -249,9 +242,10 @@ class Pass {
     no_grad guard;
     for (int i = 0; i < results.size(); ++i)
       if (results[i].defined() && any_nan(results[i]))
-        throw GradError(fmt::format("[backward] the gradient of input {} of the forward operation \"{}\" (number {} "
-                                    "recorded, input of shape {}) has NaN.", i, node.name(), node.sequence(),
-                                    i < node.inputs.size() ? to_string(node.inputs[i].sizes) : "?"));
+        throw GradError(fmt::format(
+            "[backward] the gradient of input {} of the forward operation \"{}\" (number {} "
+            "recorded, input of shape {}) has NaN.",
+            i, node.name(), node.sequence(), i < node.inputs.size() ? to_string(node.inputs[i].sizes) : "?"));
   }
   static bool any_nan(const Tensor& t) {
     if (const RowGradient* g = carried_rows(t)) return any_nan(g->rows);
@@ -333,8 +327,10 @@ std::vector<Tensor> starting_gradients(const char* op, std::span<const Tensor> o
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     if (!y.requires_grad())
-      throw GradError(fmt::format("[{}] the output does not require grad: nothing it was computed from does, or it was "
-                                  "made under no_grad.", op));
+      throw GradError(
+          fmt::format("[{}] the output does not require grad: nothing it was computed from does, or it was "
+                      "made under no_grad.",
+                      op));
     if (!given.empty() && given[i].defined()) {
       if (given[i].sizes() != y.sizes())
         throw ShapeError(fmt::format("[{}] the output has shape {}, its gradient {}.", op, to_string(y.sizes()),
@@ -399,8 +395,10 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result;
   for (std::size_t i = 0; i < captures.size(); ++i) {
     if (!captures[i].grad.defined() && !options.allow_unused)
-      throw GradError(fmt::format("[grad] the outputs do not depend on input {}; pass allow_unused = true to get an "
-                                  "undefined gradient for it.", i));
+      throw GradError(
+          fmt::format("[grad] the outputs do not depend on input {}; pass allow_unused = true to get an "
+                      "undefined gradient for it.",
+                      i));
     result.push_back(captures[i].grad);
   }
   return result;

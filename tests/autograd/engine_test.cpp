@@ -1,12 +1,28 @@
 #include <doctest/doctest.h>
 #include <levin/autograd/autograd.h>
+#include <levin/kernels/kernel.h>
 
+#include <set>
+#include <string>
 #include <thread>
 
 using namespace levin;
 
 namespace {
 Tensor leaf(std::initializer_list<double> values) { return tensor<double>(values).requires_grad_(); }
+
+/// Collects the names of the kernels that run while it lives.
+class Kernels final : public kernels::KernelObserver {
+ public:
+  Kernels() : former_(kernels::set_observer(this)) {}
+  ~Kernels() override { kernels::set_observer(former_); }
+  void called(const char* kernel, Device) override { names_.insert(kernel); }
+  bool ran(const std::string& kernel) const { return names_.contains(kernel); }
+
+ private:
+  std::set<std::string> names_;
+  kernels::KernelObserver* former_;
+};
 }  // namespace
 
 TEST_CASE("backward accumulates into leaves") {
@@ -119,7 +135,7 @@ TEST_CASE("gradients of gradients") {
 TEST_CASE("a gradient penalty reaches the weights") {
   const Tensor w = leaf({1, -2, 3}), x = leaf({0.5, 0.25, 2});
   const Tensor g = grad({sum(square(w * x))}, {x}, {.create_graph = true})[0];  // 2 w^2 x
-  sum(square(g)).backward();                                                     // d/dw of 4 w^4 x^2 = 16 w^3 x^2
+  sum(square(g)).backward();                                                    // d/dw of 4 w^4 x^2 = 16 w^3 x^2
   const auto got = w.grad().to_vector<double>();
   CHECK(got[0] == 16 * 1 * 0.25);
   CHECK(got[1] == 16 * -8 * 0.0625);
@@ -200,4 +216,33 @@ TEST_CASE("printing shows the tensor's place in the graph") {
   CHECK(to_string(x) == "tensor([1.], requires_grad=True)");
   CHECK(to_string(x * 2.0f) == "tensor([2.], grad_fn=<mul>)");
   CHECK(to_string(x.detach()) == "tensor([1.])");
+}
+
+TEST_CASE("grad computes no gradients that lead to none of its inputs") {
+  const Tensor x = randn({2, 3, 6, 6}).requires_grad_(), w = randn({4, 3, 3, 3}).requires_grad_();
+  const Tensor v = randn({2, 4, 4, 3, 3}).requires_grad_();
+  const auto loss = [&] {
+    const Tensor y = conv2d(x, w);
+    return sum(y * y) + sum(conv2d(y, v[0])) + sum(v[1]);
+  };
+  const std::vector<Tensor> all = grad({loss()}, {x, w, v});
+  const auto checks = [&](const Tensor& input, const Tensor& expected, bool of_x, bool of_w) {
+    for (const bool create_graph : {false, true}) {
+      const Tensor y = loss();
+      const Kernels kernels;
+      CHECK(grad({y}, {input}, {.create_graph = create_graph})[0].to_vector<float>() == expected.to_vector<float>());
+      CHECK(kernels.ran("conv2d_backward_input") == of_x);
+      CHECK(kernels.ran("conv2d_backward_weight") == of_w);
+    }
+  };
+  checks(x, all[0], true, false);
+  checks(w, all[1], true, true);   // through y, and of w itself
+  checks(v, all[2], false, true);  // of v alone
+  const Tensor y = loss();
+  for (const Tensor& input : {x, w}) {  // what one pass leaves out, the next may need
+    const std::size_t at = input.is_same(x) ? 0 : 1;
+    CHECK(grad({y}, {input}, {.retain_graph = true})[0].to_vector<float>() == all[at].to_vector<float>());
+  }
+  y.backward();
+  CHECK(w.grad().to_vector<float>() == all[1].to_vector<float>());
 }

@@ -13,7 +13,7 @@ struct Apart {
   std::string text, death;
 };
 
-/// Runs `test` in a child process with a function to write with and a limit of `seconds`.
+/// Runs `test` in a child process with a function to write with and a limit of `seconds` of processor time.
 using Write = std::function<void(const std::string&)>;
 Apart run_apart(const std::function<void(const Write&)>& test, unsigned seconds = 20);
 

@@ -2,6 +2,7 @@
 # the two; prints tables of ratios and rewrites the README's table.
 # ./run compare models [NAME...] [--update]: repeats the first steps of the sample programs in PyTorch and Lightning.
 # ./run compare fashion [--seeds N] [--update]: seconds to 91 % on Fashion-MNIST, from the start of the process to its end.
+# ./run compare profiles [--update]: where the time of a training step goes, beside the machine's rates; without peers.
 set -euo pipefail
 . tools/lib.sh
 need $packages_build $packages_compare
@@ -13,6 +14,10 @@ if [ "${1:-}" = models ]; then
   for twin in examples/*/*.py; do models+=("$(basename "$twin" .py)"); done
   build release "${models[@]}"
   make_text
+elif [ "${1:-}" = profiles ]; then
+  shift
+  build release levin_compare_nets
+  exec python3 tools/net_profiles.py "$@"
 elif [ "${1:-}" = fashion ]; then
   shift
   need $packages_mnist

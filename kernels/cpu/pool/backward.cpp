@@ -26,12 +26,34 @@ HWY_INLINE SimdVec<T> load_codes(const uint8_t* p, int64_t count) {
   const Simd<T> d;
   const hn::Rebind<uint8_t, Simd<T>> bytes;
   const hn::Rebind<int32_t, Simd<T>> d32;
+#if HWY_TARGET <= HWY_AVX3
+  const auto narrow = count < kLanes<T> ? hn::MaskedLoad(hn::FirstN(bytes, static_cast<size_t>(count)), bytes, p)
+                                        : hn::LoadU(bytes, p);
+#else
   HWY_ALIGN uint8_t lanes[kLanes<T>] = {};
   if (count < kLanes<T>)
     for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
-  const auto whole = hn::PromoteTo(d32, hn::LoadU(bytes, count < kLanes<T> ? lanes : p));
+  const auto narrow = hn::LoadU(bytes, count < kLanes<T> ? lanes : p);
+#endif
+  const auto whole = hn::PromoteTo(d32, narrow);
   if constexpr (sizeof(T) == 8) return hn::PromoteTo(d, whole);
   else return hn::ConvertTo(d, whole);
+}
+
+/// Stores the first `count` of two vectors' elements, a[0], b[0], a[1], b[1] and so on.
+template <class T>
+HWY_INLINE void store_interleaved(SimdVec<T> a, SimdVec<T> b, T* p, int64_t count) {
+  const Simd<T> d;
+  if (count == 2 * kLanes<T>) return hn::StoreInterleaved2(a, b, d, p);
+  HWY_ALIGN T both[2 * kLanes<T>];
+  hn::StoreInterleaved2(a, b, d, both);
+  for (int64_t i = 0; i < count; i += kLanes<T>) {
+    if (count - i >= kLanes<T>) {
+      hn::StoreU(hn::Load(d, both + i), d, p + i);
+    } else {
+      store_part(hn::Load(d, both + i), p + i, count - i);
+    }
+  }
 }
 
 /// Handles adjacent 2 x 2 windows: every element of dx is written once.
@@ -48,16 +70,8 @@ void unpool_2x2(const PoolGeometry& g, const T* dy, const uint8_t* indices, T* d
       const auto at = [&](int place) HWY_ATTR {
         return hn::IfThenElseZero(hn::Eq(code, hn::Set(d, static_cast<T>(place))), grad);
       };
-      if (count == kLanes<T>) {
-        hn::StoreInterleaved2(at(0), at(1), d, upper + 2 * j);
-        hn::StoreInterleaved2(at(2), at(3), d, lower + 2 * j);
-      } else {
-        HWY_ALIGN T row[2 * kLanes<T>];
-        hn::StoreInterleaved2(at(0), at(1), d, row);
-        std::copy_n(row, 2 * count, upper + 2 * j);
-        hn::StoreInterleaved2(at(2), at(3), d, row);
-        std::copy_n(row, 2 * count, lower + 2 * j);
-      }
+      store_interleaved(at(0), at(1), upper + 2 * j, 2 * count);
+      store_interleaved(at(2), at(3), lower + 2 * j, 2 * count);
     }
     if (g.w % 2) upper[g.w - 1] = lower[g.w - 1] = T(0);
   }

@@ -111,8 +111,8 @@ HWY_NOINLINE void max_one(const PoolGeometry& g, const T* plane, const WindowRan
   if (indices) indices[j] = static_cast<I>(code);
 }
 
-/// Computes one row of outputs; kColumns is the window's width, 0 for any.
-template <int64_t kStride, int64_t kColumns, class T, class I>
+/// Computes one row of outputs; kColumns is the window's width, 0 for any. Without kIndices, `indices` is null.
+template <int64_t kStride, int64_t kColumns, bool kIndices, class T, class I>
 HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plane, int64_t i, T* y, I* indices) {
   const Simd<T> d;
   const int64_t columns = kColumns ? kColumns : g.kernel_w;
@@ -129,27 +129,44 @@ HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plan
       each_column<kStride>(row, columns, g.dilation_w, count, [&](int64_t q, SimdVec<T> v) HWY_ATTR {
         const auto better = hn::Or(hn::Gt(v, best), hn::IsNaN(v));
         best = hn::IfThenElse(better, v, best);
-        code = hn::IfThenElse(better, hn::Set(d, static_cast<T>(p * columns + q)), code);
+        if constexpr (kIndices) code = hn::IfThenElse(better, hn::Set(d, static_cast<T>(p * columns + q)), code);
       });
     }
     store_some(best, y + j, count);
-    if (indices) store_codes<I, T>(code, indices + j, count);
+    if constexpr (kIndices) store_codes<I, T>(code, indices + j, count);
   }
   for (int64_t j = end; j < g.ow; ++j) max_one(g, plane, rows, i, j, y, indices);
 }
 
-template <int64_t kStride, int64_t kColumns, class T, class I>
-void max_rows(const MaxPool2dArgs& a) {
+/// Calls f(plane, row of the plane, row of all planes) for rows [begin, end) of the outputs of all planes.
+template <class T, class F>
+HWY_INLINE void for_rows(const PoolGeometry& g, const T* x, int64_t begin, int64_t end, F&& f) {
+  const T* plane = x + begin / g.oh * g.h * g.w;
+  for (int64_t row = begin, i = begin % g.oh; row < end; ++row) {
+    f(plane, i, row);
+    if (++i == g.oh) i = 0, plane += g.h * g.w;
+  }
+}
+
+template <int64_t kStride, int64_t kColumns, bool kIndices, class T, class I>
+void max_rows_typed(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
   const T* x = static_cast<const T*>(a.x.pointer);
   T* y = static_cast<T*>(a.y.pointer);
   I* indices = static_cast<I*>(a.indices.pointer);
   const Inner inner = vector_outputs<kStride>(g);
   parallel_for(0, g.planes * g.oh, row_grain(g), [&](int64_t b, int64_t e) {
-    for (int64_t row = b; row < e; ++row)
-      max_row<kStride, kColumns>(g, inner, x + row / g.oh * g.h * g.w, row % g.oh, y + row * g.ow,
-                                 indices ? indices + row * g.ow : nullptr);
+    for_rows(g, x, b, e, [&](const T* plane, int64_t i, int64_t row) HWY_ATTR {
+      max_row<kStride, kColumns, kIndices>(g, inner, plane, i, y + row * g.ow,
+                                           kIndices ? indices + row * g.ow : nullptr);
+    });
   });
+}
+
+template <int64_t kStride, int64_t kColumns, class T, class I>
+void max_rows(const MaxPool2dArgs& a) {
+  if (a.indices.pointer) return max_rows_typed<kStride, kColumns, true, T, I>(a);
+  max_rows_typed<kStride, kColumns, false, T, I>(a);
 }
 
 template <class T, class I>
@@ -209,8 +226,9 @@ void average_rows(const AvgPool2dArgs& a) {
   T* y = static_cast<T*>(a.y.pointer);
   const Inner inner = vector_outputs<kStride>(a.geometry);
   parallel_for(0, g.planes * g.oh, row_grain(g), [&](int64_t b, int64_t e) {
-    for (int64_t row = b; row < e; ++row)
-      average_row<kStride>(a, inner, x + row / g.oh * g.h * g.w, row % g.oh, y + row * g.ow);
+    for_rows(g, x, b, e, [&](const T* plane, int64_t i, int64_t row) HWY_ATTR {
+      average_row<kStride>(a, inner, plane, i, y + row * g.ow);
+    });
   });
 }
 

@@ -102,12 +102,12 @@ class Context {
 
   /// A saved tensor.
   struct Saved {
-    Tensor tensor;               ///< the leaf itself, or a detached alias
-    NodePtr grad_fn;             ///< set if the saved tensor is an input that is not a leaf
-    std::uint32_t output = 0;    ///< its number among the outputs of grad_fn, or of this operation
-    std::uint32_t version = 0;   ///< Tensor::version() at the time of saving
-    bool is_output = false;      ///< an output of this operation
-    bool is_leaf = false;        ///< a leaf that requires grad, whose memory lives as long as it does
+    Tensor tensor;                  ///< the leaf itself, or a detached alias
+    NodePtr grad_fn;                ///< set if the saved tensor is an input that is not a leaf
+    std::uint32_t output = 0;       ///< its number among the outputs of grad_fn, or of this operation
+    std::uint32_t version = 0;      ///< Tensor::version() at the time of saving
+    bool is_output = false;         ///< an output of this operation
+    bool is_leaf = false;           ///< a leaf that requires grad, whose memory lives as long as it does
     OwnedPtr<PackedTensor> packed;  ///< instead of the tensor, under saved_tensors_hooks
   };
   /// Saves one tensor; `index` is its number among the outputs if is_output.
@@ -142,7 +142,9 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   /// Returns the number of nodes that the process made before this one.
   std::uint64_t sequence() const { return sequence_; }
 
-  bool needs(int i) const override { return i < edges.size() && static_cast<bool>(edges[i]); }
+  bool needs(int i) const override { return i < edges.size() && edges[i] && (i >= 64 || (skipped_ >> i & 1) == 0); }
+  /// Sets the inputs, as bits, whose gradients the pass that runs now does not use.
+  void skip(std::uint64_t places) { skipped_ = places; }
 
   /// Registers a hook that is called with the gradients of the outputs before the node computes; it may replace them in
   /// place.
@@ -153,13 +155,13 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
       std::function<void(std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs)> hook);
 
   // Used by the engine and by record().
-  InlineVector<Edge, 3> edges;         ///< one per input
-  InlineVector<TensorMeta, 3> inputs;  ///< one per input
-  InlineVector<TensorMeta, 1> outputs;  ///< one per output
-  BackwardFn backward = nullptr;        ///< for one output; either this or the next is set
+  InlineVector<Edge, 3> edges;               ///< one per input
+  InlineVector<TensorMeta, 3> inputs;        ///< one per input
+  InlineVector<TensorMeta, 1> outputs;       ///< one per output
+  BackwardFn backward = nullptr;             ///< for one output; either this or the next is set
   MultiBackwardFn multi_backward = nullptr;  ///< for several outputs
-  bool accumulates = false;            ///< adds to a leaf's grad() instead of computing gradients
-  TensorImpl* leaf = nullptr;          ///< the leaf of an accumulator, null once it is destroyed
+  bool accumulates = false;                  ///< adds to a leaf's grad() instead of computing gradients
+  TensorImpl* leaf = nullptr;                ///< the leaf of an accumulator, null once it is destroyed
 
   struct Hooks;
   OwnedPtr<Hooks> hooks;  ///< null without any
@@ -177,6 +179,7 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
  private:
   const char* name_;
   std::uint64_t sequence_;
+  std::uint64_t skipped_ = 0;
 };
 
 /// Returns the node that computed `t`; null for leaves.
