@@ -239,7 +239,7 @@ TEST_CASE("grad computes no gradients that lead to none of its inputs") {
   checks(w, all[1], true, true);   // through y, and of w itself
   checks(v, all[2], false, true);  // of v alone
   const Tensor y = loss();
-  for (const Tensor& input : {x, w}) {  // what one pass leaves out, the next may need
+  for (const Tensor& input : {x, w}) {  // a pass may need the gradients that the one before left out
     const std::size_t at = input.is_same(x) ? 0 : 1;
     CHECK(grad({y}, {input}, {.retain_graph = true})[0].to_vector<float>() == all[at].to_vector<float>());
   }

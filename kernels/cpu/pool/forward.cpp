@@ -111,7 +111,8 @@ HWY_NOINLINE void max_one(const PoolGeometry& g, const T* plane, const WindowRan
   if (indices) indices[j] = static_cast<I>(code);
 }
 
-/// Computes one row of outputs; kColumns is the window's width, 0 for any. Without kIndices, `indices` is null.
+/// Computes one row of outputs; kColumns is the window's width, 0 for any. `indices` may be null, and is so without
+/// kIndices.
 template <int64_t kStride, int64_t kColumns, bool kIndices, class T, class I>
 HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plane, int64_t i, T* y, I* indices) {
   const Simd<T> d;
@@ -133,7 +134,8 @@ HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plan
       });
     }
     store_some(best, y + j, count);
-    if constexpr (kIndices) store_codes<I, T>(code, indices + j, count);
+    if constexpr (kIndices)
+      if (indices) store_codes<I, T>(code, indices + j, count);
   }
   for (int64_t j = end; j < g.ow; ++j) max_one(g, plane, rows, i, j, y, indices);
 }
@@ -158,15 +160,17 @@ void max_rows_typed(const MaxPool2dArgs& a) {
   parallel_for(0, g.planes * g.oh, row_grain(g), [&](int64_t b, int64_t e) {
     for_rows(g, x, b, e, [&](const T* plane, int64_t i, int64_t row) HWY_ATTR {
       max_row<kStride, kColumns, kIndices>(g, inner, plane, i, y + row * g.ow,
-                                           kIndices ? indices + row * g.ow : nullptr);
+                                           indices ? indices + row * g.ow : nullptr);
     });
   });
 }
 
 template <int64_t kStride, int64_t kColumns, class T, class I>
 void max_rows(const MaxPool2dArgs& a) {
-  if (a.indices.pointer) return max_rows_typed<kStride, kColumns, true, T, I>(a);
-  max_rows_typed<kStride, kColumns, false, T, I>(a);
+  // Networks pool by 2 x 2 so often that these windows have a form of their own for inference.
+  if constexpr (kColumns == 2)
+    if (!a.indices.pointer) return max_rows_typed<kStride, kColumns, false, T, I>(a);
+  max_rows_typed<kStride, kColumns, true, T, I>(a);
 }
 
 template <class T, class I>

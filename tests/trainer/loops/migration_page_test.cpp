@@ -93,7 +93,8 @@ Trainer::Results by_name(Named& model, data::DataLoader& train, data::DataLoader
 // end of the names
 // clang-format on
 
-std::string between(const std::string& text, const std::string& begin, const std::string& end, std::size_t after = 0) {
+std::string passage_between(const std::string& text, const std::string& begin, const std::string& end,
+                            std::size_t after = 0) {
   const std::size_t from = text.find(begin, after) + begin.size();
   return text.substr(from, text.find(end, from) - from);
 }
@@ -113,8 +114,8 @@ struct NamedPoints : data::Dataset {
 TEST_CASE("the page on loops shows dictionaries, several loaders and several schedulers") {
   const std::string page = io::read_text(source_dir() / "docs/from_a_loop.md");
   const std::string source = io::read_text(source_dir() / "tests/trainer/loops/migration_page_test.cpp");
-  CHECK(between(page, "```cpp\n", "```", page.find("Sample::dict")) ==
-        between(source, "// begin of the names\n", "// end of the names"));
+  CHECK(passage_between(page, "```cpp\n", "```", page.find("Sample::dict")) ==
+        passage_between(source, "// begin of the names\n", "// end of the names"));
   manual_seed(5);
   Named model;
   data::DataLoader train(NamedPoints(30), {.batch_size = 4}), a(NamedPoints(9), {.batch_size = 3}), b(NamedPoints(6));
@@ -128,10 +129,10 @@ TEST_CASE("the page on loops shows dictionaries, several loaders and several sch
 TEST_CASE("the page on loops shows two programs that are compiled here and give the same bits") {
   const std::string page = io::read_text(source_dir() / "docs/from_a_loop.md");
   const std::string source = io::read_text(source_dir() / "tests/trainer/loops/migration_page_test.cpp");
-  const std::string loop = between(source, "// begin of the loop\n", "// end of the loop");
-  CHECK(between(page, "```cpp\n", "```") == loop);
-  CHECK(between(page, "```cpp\n", "```", page.find("Five steps")) ==
-        between(source, "// begin of the module\n", "// end of the module"));
+  const std::string loop = passage_between(source, "// begin of the loop\n", "// end of the loop");
+  CHECK(passage_between(page, "```cpp\n", "```") == loop);
+  CHECK(passage_between(page, "```cpp\n", "```", page.find("Five steps")) ==
+        passage_between(source, "// begin of the module\n", "// end of the module"));
 
   data::DataLoader train(toy_points(30), {.batch_size = 4, .shuffle = true, .seed = 6});
   data::DataLoader same(toy_points(30), {.batch_size = 4, .shuffle = true, .seed = 6});
@@ -146,9 +147,8 @@ TEST_CASE("the page on loops shows two programs that are compiled here and give 
   Lit model;
   double last = -1;
   auto config = quiet({.max_epochs = 3});
-  config.callbacks = {LambdaCallback({.on_validation_end = [&](RunContext& run) {
-    last = run.metrics.find("val_acc").value_or(-1);
-  }})};
+  config.callbacks = {
+      LambdaCallback({.on_validation_end = [&](RunContext& run) { last = run.metrics.find("val_acc").value_or(-1); }})};
   by_trainer(model, same, val, config);
   CHECK(values_of(model.net) == values_of(net));
   std::ostringstream expected;
