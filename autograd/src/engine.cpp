@@ -195,17 +195,7 @@ class Pass {
       if (e) deliver(e, {});
   }
 
-  /// Tells a node during its computation which gradients lead to no request: the weight's, if only x's is wanted.
-  class Skip {
-   public:
-    Skip(Node& node, std::uint64_t inputs) : node_(node) { node_.skip(inputs); }
-    ~Skip() { node_.skip(0); }
-    Skip(const Skip&) = delete;
-    Skip& operator=(const Skip&) = delete;
-
-   private:
-    Node& node_;
-  };
+  /// Returns, as bits, the inputs whose gradients lead to no request: the weight, if only the gradient of x is wanted.
   std::uint64_t unused_inputs(const Node& node) {
     std::uint64_t bits = 0;
     if (!captures_) return bits;
@@ -223,7 +213,7 @@ class Pass {
     for (const Tensor& g : grads) any = any || g.defined();
     Grads results;
     if (any) {
-      const Skip skip(node, unused_inputs(node));
+      node.skip(unused_inputs(node));
       if (node.backward) {
         results = node.backward(node, grads[0]);
       } else if (node.multi_backward) {

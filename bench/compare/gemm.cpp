@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-
 using namespace levin;
 
 namespace {

@@ -1,4 +1,4 @@
-// Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py and torch_operations.py, and
+// Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py and torch_operations.py,
 // with --sizes those of torch_sizes.py, and with --gemm those of gemm_peers.py.
 // usage: levin_compare_micro [--threads N] [--sizes | --gemm] [PART-OF-A-NAME...]        prints: name  figure  unit
 
@@ -41,7 +41,7 @@ double best(F&& f, int n, int rounds = 5) {
   return least;
 }
 
-/// Returns the microseconds of a call: the least mean of windows of about a millisecond in `time`.
+/// Returns the microseconds of a call: the least mean of windows of about a millisecond, measured for `time`.
 double least(const std::function<void()>& f, std::chrono::milliseconds time) {
   const auto seconds = [&](int n) {
     const auto start = Clock::now();
@@ -68,15 +68,12 @@ void overhead() {
   row("add tiny, no grad", "us", [&] { return best([&] { const Tensor z = x + y; }, 20000) * 1e6; });
   row("add tiny, recorded", "us", [&] { return best([&] { const Tensor z = g + y; }, 20000) * 1e6; });
   row("chain of 1000 adds fwd+bwd", "us/op", [&] {
-    return best(
-               [&] {
-                 Tensor z = g;
-                 for (int i = 0; i < 1000; ++i) z = z + y;
-                 sum(z).backward();
-                 g.set_grad({});
-               },
-               20) *
-           1e3;
+    return best([&] {
+      Tensor z = g;
+      for (int i = 0; i < 1000; ++i) z = z + y;
+      sum(z).backward();
+      g.set_grad({});
+    }, 20) * 1e3;
   });
 }
 

@@ -168,13 +168,10 @@ void dcgan(const Options& o) {
   const Start start(o.init);
   start.fill(g, "g.");
   start.fill(d, "d.");
-  if (o.inference > 0)
-    return infer(o, g,
-                 start.input("x",
-                             [&] {
-                               return randn({o.inference, 100, 1, 1});
-                             }),
-                 static_cast<double>(o.inference));
+  if (o.inference > 0) {
+    const Tensor x = start.input("x", [&] { return randn({o.inference, 100, 1, 1}); });  // (B, 100, 1, 1)
+    return infer(o, g, x, static_cast<double>(o.inference));
+  }
   const Tensor real = start.input("real", [] { return randn({64, 1, 28, 28}); });  // (64, 1, 28, 28)
   const Tensor z = start.input("z", [&] {
     return randn({kWarmUp + o.steps, 64, 100, 1, 1});

@@ -2,19 +2,15 @@
 """The peers' side of bench/compare/gemm.cpp: float32 products by MKL (PyTorch), oneDNN (PyTorch's linear) and OpenBLAS (NumPy).
 usage: gemm_peers.py [--threads 2] [PART-OF-A-NAME...]        prints: name  figure of the fastest  unit
 The fastest library of each row goes to stderr."""
-import argparse
-import os
 import sys
-import time
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("filters", nargs="*", metavar="PART-OF-A-NAME")
-args = parser.parse_args()
-os.environ["OPENBLAS_NUM_THREADS"] = str(args.threads)
+import torch_rows  # first, because it sets the threads of OpenBLAS
+from torch_rows import least, wanted
 
 import numpy as np
 import torch
+
+torch_rows.TIME = 0.15
 
 SQUARES = [64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096]
 # m, n, k of the products in a training step of the nets that ./run compare trains.
@@ -22,24 +18,9 @@ NETS = [(128, 512, 784), (128, 10, 512), (128, 128, 800), (128, 128, 9216), (64,
         (1024, 768, 192), (1024, 256, 192), (2048, 576, 192), (2048, 192, 768), (32, 1024, 256), (2048, 1024, 256)]
 
 
-def least(f):
-    """Returns the seconds of a call: the least mean of windows of about a millisecond in 0.15 s."""
-    def seconds(n):
-        start = time.perf_counter()
-        for _ in range(n):
-            f()
-        return time.perf_counter() - start
-    f()
-    n = min(max(int(1e-3 / seconds(1)), 1), 1000)
-    best, rounds, end = float("inf"), 0, time.perf_counter() + 0.15
-    while rounds < 3 or time.perf_counter() < end:
-        best, rounds = min(best, seconds(n) / n), rounds + 1
-    return best
-
-
 def product(m, n, k, how):
     name = f"{m}x{n}x{k} {how}"
-    if args.filters and not any(part in name for part in args.filters):
+    if not wanted(name):
         return
     a = torch.randn(k, m).t() if how[0] == "t" else torch.randn(m, k)
     b = torch.randn(n, k).t() if how[1] == "t" else torch.randn(k, n)
@@ -48,11 +29,10 @@ def product(m, n, k, how):
     times = {"MKL": least(lambda: torch.mm(a, b, out=c)), "OpenBLAS": least(lambda: np.matmul(x, y, out=z)),
              "oneDNN": least(lambda: torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], ""))}
     fastest = min(times, key=times.get)
-    print(f"{name:32s} {2e-9 * m * n * k / times[fastest]:12.3f} GFLOP/s", flush=True)
+    print(f"{name:32s} {2e-3 * m * n * k / times[fastest]:12.3f} GFLOP/s", flush=True)
     print(f"{name}: {fastest}", file=sys.stderr)
 
 
-torch.set_num_threads(args.threads)
 with torch.no_grad():
     for size in SQUARES:
         for how in ("nn", "nt", "tn", "tt"):

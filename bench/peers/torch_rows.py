@@ -1,7 +1,14 @@
-"""Rows of torch_operations.py and torch_sizes.py: an operation forward alone, and forward with the gradients of all floating
+"""Rows of torch_operations.py, torch_sizes.py and gemm_peers.py: an operation forward alone, and forward with the gradients of all floating
 inputs, in microseconds per call."""
 import argparse
+import os
 import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--threads", type=int, default=2)
+parser.add_argument("filters", nargs="*", metavar="PART-OF-A-NAME")
+args = parser.parse_args()
+os.environ["OPENBLAS_NUM_THREADS"] = str(args.threads)  # which NumPy reads when PyTorch imports it
 
 import torch
 
@@ -47,9 +54,5 @@ def wanted(name):
     return not args.filters or any(part in name for part in args.filters)
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("filters", nargs="*", metavar="PART-OF-A-NAME")
-args = parser.parse_args()
 torch.set_num_threads(args.threads)
 torch.set_flush_denormal(True)

@@ -35,48 +35,42 @@ void fill_with_bias(const Conv2dShape& s, const T* bias, T* y) {
   });
 }
 
+/// Multiplies a (m, k) by the planes b (k, pixels) of each image, group by group. `g` has m, n, k and beta, the first
+/// group's a, and where b and c begin.
 template <class T>
-void pointwise_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
-  const int64_t m = s.group_out(), n = s.out_plane(), k = s.group_in();
-  if (bias) fill_with_bias(s, bias, y);
+void pointwise_products(const Conv2dShape& s, GemmArgs<T> g) {
+  g.b_rs = g.c_rs = g.n;
+  g.b_cs = 1;
+  g.batch = s.batch;
+  g.b_bs = s.groups * g.k * g.n;
+  g.c_bs = s.groups * g.m * g.n;
   for (int64_t group = 0; group < s.groups; ++group) {
-    gemm(GemmArgs<T>{.m = m,
-                     .n = n,
-                     .k = k,
-                     .a = w + group * m * k,
-                     .a_rs = k,
-                     .a_cs = 1,
-                     .b = x + group * k * n,
-                     .b_rs = n,
-                     .b_cs = 1,
-                     .c = y + group * m * n,
-                     .c_rs = n,
-                     .beta = T(bias ? 1 : 0),
-                     .batch = s.batch,
-                     .b_bs = s.in_channels * n,
-                     .c_bs = s.out_channels * n});
+    gemm(g);
+    g.a += g.m * g.k;
+    g.b += g.k * g.n;
+    g.c += g.m * g.n;
   }
 }
 
 template <class T>
+void pointwise_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const int64_t m = s.group_out(), k = s.group_in();
+  if (bias) fill_with_bias(s, bias, y);
+  pointwise_products<T>(s, {.m = m,
+                            .n = s.out_plane(),
+                            .k = k,
+                            .a = w,
+                            .a_rs = k,
+                            .a_cs = 1,
+                            .b = x,
+                            .c = y,
+                            .beta = T(bias ? 1 : 0)});
+}
+
+template <class T>
 void pointwise_backward_input(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
-  const int64_t m = s.group_in(), n = s.in_plane(), k = s.group_out();
-  for (int64_t group = 0; group < s.groups; ++group) {
-    gemm(GemmArgs<T>{.m = m,
-                     .n = n,
-                     .k = k,
-                     .a = w + group * m * k,
-                     .a_rs = 1,
-                     .a_cs = m,
-                     .b = dy + group * k * n,
-                     .b_rs = n,
-                     .b_cs = 1,
-                     .c = dx + group * m * n,
-                     .c_rs = n,
-                     .batch = s.batch,
-                     .b_bs = s.out_channels * n,
-                     .c_bs = s.in_channels * n});
-  }
+  const int64_t m = s.group_in(), k = s.group_out();
+  pointwise_products<T>(s, {.m = m, .n = s.in_plane(), .k = k, .a = w, .a_rs = 1, .a_cs = m, .b = dy, .c = dx});
 }
 
 }  // namespace levin::kernels::cpu::detail

@@ -31,7 +31,7 @@ void pack_transposed(const T* src, int64_t i_stride, int64_t count, int64_t k, i
   for (int64_t i = 0; i < G * lanes; ++i) rows[i] = src + (i < count ? i : 0) * i_stride;
   int64_t p = 0;
   for (; p + block <= k; p += block) {
-    if (p % lanes == 0)  // weights that come from memory are then packed 1.04 times as fast
+    if (p % lanes == 0)  // ResNet-18 of one image is then 1.04 times as fast
       for (int64_t i = 0; i < G * lanes; ++i) hwy::Prefetch(rows[i] + p + 512 / sizeof(T));
     SimdVec<T> out[G][block];
     HWY_UNROLL(3)

@@ -18,7 +18,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kLossGrain = 16384;  // minimum elements of a task
-constexpr int64_t kRowCost = 64;       // elements that take as long as what a sample adds to its classes
+constexpr int64_t kRowCost = 64;       // the fixed work of a sample, in elements
 
 void check(const CheckLabelsArgs& a) {
   const int64_t* const labels = a.labels.data<int64_t>();

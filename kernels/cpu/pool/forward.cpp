@@ -51,7 +51,7 @@ HWY_INLINE void each_column(const T* p, int64_t columns, int64_t dilation, int64
 /// Outputs [begin, end) of a row that vectors can compute.
 using Inner = std::pair<int64_t, int64_t>;
 
-/// kStride 0 means strides without a vector form.
+/// Returns the outputs of a row that vectors can compute; kStride is 0 for strides without a vector form.
 template <int64_t kStride>
 Inner vector_outputs(const PoolGeometry& g) {
   if (kStride == 0 || (kStride == 2 && HWY_TARGET == HWY_SCALAR)) return {g.ow, g.ow};

@@ -26,7 +26,7 @@ struct WindowRange {
   int64_t begin, end;
 
  private:
-  /// A division takes longer than comparing the elements of a small window.
+  /// Returns distance / dilation, rounded up. A division takes longer than comparing the elements of a small window.
   static int64_t steps_in(int64_t distance, int64_t dilation) {
     return dilation == 1 ? distance : (distance + dilation - 1) / dilation;
   }

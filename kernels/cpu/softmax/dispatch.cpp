@@ -15,7 +15,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kSoftmaxGrain = 16384;  // minimum elements of a task
-constexpr int64_t kRowCost = 32;          // elements that take as long as what a row adds to its elements
+constexpr int64_t kRowCost = 32;          // the fixed work of a row, in elements
 
 /// Calls row(offset) for every line along n, or columns(offset, width) for groups of neighbours.
 template <class Row, class Columns>

@@ -143,7 +143,7 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   std::uint64_t sequence() const { return sequence_; }
 
   bool needs(int i) const override { return i < edges.size() && edges[i] && (i >= 64 || (skipped_ >> i & 1) == 0); }
-  /// Sets the inputs, as bits, whose gradients the pass that runs now does not use.
+  /// Sets, as bits, the inputs whose gradients are not needed; each pass sets them before the node computes.
   void skip(std::uint64_t places) { skipped_ = places; }
 
   /// Registers a hook that is called with the gradients of the outputs before the node computes; it may replace them in
