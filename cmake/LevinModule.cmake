@@ -8,21 +8,55 @@ set(LEVIN_LADDER_SOURCE "/ladder[^/]*\\.(cpp|cu)$")
 include(LevinCuda)
 
 # levin_batches(<target> <name> <size> <source>...) compiles sources in batches (unity builds) of `size` files, so that
-# headers are read once a batch. Highway's files include themselves once for every instruction set and stay alone, and so
-# do Eigen's factorizations, which take as long as a batch, and what the kernels for the emulator replace.
-# LEVIN_UNITY=OFF compiles every file by itself. The sources belong to the folder of the CMakeLists.txt that calls.
+# headers are read once a batch. Highway's files have batches of their own, and what the kernels for the emulator replace
+# stays alone. LEVIN_UNITY=OFF compiles every file by itself. The sources belong to the folder of the CMakeLists.txt that
+# calls.
 function(levin_batches target name size)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${LEVIN_UNITY} UNITY_BUILD_MODE GROUP)
   if(LEVIN_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # a class with a member of a type local to its own file
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
   endif()
   set(count 0)
+  set(simd "")
   foreach(source IN LISTS ARGN)
-    file(STRINGS "${source}" alone REGEX "foreach_target\\.h|<Eigen/SVD>" LIMIT_COUNT 1)
-    if(NOT alone AND source MATCHES "\\.cpp$" AND NOT source MATCHES "/cuda_absent\\.cpp$")
+    file(STRINGS "${source}" includes_itself REGEX "foreach_target\\.h" LIMIT_COUNT 1)
+    if(includes_itself)
+      list(APPEND simd "${source}")
+    elseif(source MATCHES "\\.cpp$" AND NOT source MATCHES "/cuda_absent\\.cpp$")
       math(EXPR batch "${count} / ${size} + 1")
       math(EXPR count "${count} + 1")
       set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${name}_${batch}")
+    endif()
+  endforeach()
+  if(LEVIN_UNITY AND simd)
+    levin_simd_batches(${target} ${name} ${simd})
+  endif()
+endfunction()
+
+# levin_simd_batches(<target> <name> <source>...) compiles Highway's files four at a time, which saves reading Highway
+# for every instruction set. A batch includes itself once for each of them, as such a file does alone; the files' own
+# HWY_TARGET_INCLUDE has no effect there, because foreach_target.h is included already.
+function(levin_simd_batches target name)
+  list(LENGTH ARGN count)
+  math(EXPR batches "(${count} + 3) / 4")
+  foreach(batch RANGE 1 ${batches})
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/batches/simd_${name}_${batch}.cpp")
+    set(itself "#undef HWY_TARGET_INCLUDE\n#define HWY_TARGET_INCLUDE \"${file}\"\n")
+    set(members "")
+    set(index ${batch})
+    foreach(source IN LISTS ARGN) # every n-th file, so that one module's files are in several batches
+      math(EXPR index "(${index} + ${batches} - 1) % ${batches}")
+      if(index EQUAL 0)
+        string(APPEND members "#include \"${source}\"\n")
+        set_property(SOURCE "${source}" PROPERTY HEADER_FILE_ONLY ON)
+        set_property(SOURCE "${source}" PROPERTY LEVIN_SIMD_BATCH "${file}")
+      endif()
+    endforeach()
+    if(members)
+      file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT
+        "#include \"kernels/cpu/targets.h\"\n${itself}#include <hwy/foreach_target.h>\n${members}${itself}")
+      target_sources(${target} PRIVATE "${file}")
+      set_property(SOURCE "${file}" PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endforeach()
 endfunction()
@@ -34,7 +68,10 @@ function(levin_set_on_sources library module property value)
   set(files "")
   foreach(source IN LISTS sources)
     get_property(batch SOURCE "${source}" PROPERTY UNITY_GROUP)
-    if(LEVIN_UNITY AND batch)
+    get_property(simd_batch SOURCE "${source}" PROPERTY LEVIN_SIMD_BATCH)
+    if(simd_batch)
+      set(source "${simd_batch}")
+    elseif(LEVIN_UNITY AND batch)
       set(source "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/levin_${library}.dir/Unity/unity_${batch}_cxx.cxx")
     endif()
     list(APPEND files "${source}")

@@ -41,7 +41,7 @@ def record(log, command):
 
 def module_of(output):
     """Returns the module of an object file, from the name of its batch or else from its path."""
-    batch = re.search(r"/Unity/unity_([a-z]+)_", output)
+    batch = re.search(r"/(?:Unity/unity|batches/simd)_([a-z]+)_", output)
     if batch:
         return batch.group(1)
     parts = output.split("/")

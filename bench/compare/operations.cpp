@@ -128,6 +128,19 @@ void products(const Comparison& compare) {
   compare("cdist 512x512x64", {randn({512, 64}), randn({512, 64})}, [](const Tensors& x) { return cdist(x[0], x[1]); });
 }
 
+void factorizations(const Comparison& compare) {
+  for (const auto& [size, sizes] : {std::pair{"256", Shape{256, 256}}, {"64x16", Shape{64, 16, 16}}}) {
+    const auto name = [&, n = std::string(" ") + size](const char* operation) { return operation + n; };
+    const Tensor x = randn(sizes), spd = matmul(x, x.transpose(-2, -1)) + eye(sizes.back());
+    compare(name("cholesky"), {spd}, [](const Tensors& in) { return linalg::cholesky(in[0]); });
+    compare(name("qr"), {x}, [](const Tensors& in) { return linalg::qr(in[0]).q; });
+    compare(name("eigh"), {spd}, [](const Tensors& in) { return linalg::eigh(in[0]).eigenvectors; });
+    compare(name("svd"), {x}, [](const Tensors& in) { return linalg::svd(in[0]).u; });
+    compare(name("solve"), {spd, x}, [](const Tensors& in) { return linalg::solve(in[0], in[1]); });
+    compare(name("slogdet"), {spd}, [](const Tensors& in) { return linalg::slogdet(in[0]).logabsdet; });
+  }
+}
+
 void indexing(const Comparison& compare) {
   const auto bag = std::make_shared<nn::EmbeddingBag>(10'000, 64);
   const Tensor words = integers(10'000, {256, 16});
@@ -158,5 +171,6 @@ void for_each_operation(const OperationVisitor& visitor) {
   images(compare);
   statistics(compare);
   products(compare);
+  factorizations(compare);
   indexing(compare);
 }

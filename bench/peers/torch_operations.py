@@ -103,6 +103,19 @@ def products():
     compare("cdist 512x512x64", [torch.randn(512, 64), torch.randn(512, 64)], torch.cdist)
 
 
+def factorizations():
+    linalg = torch.linalg
+    for size, sizes in (("256", (256, 256)), ("64x16", (64, 16, 16))):
+        x = torch.randn(sizes)
+        spd = x @ x.mT + torch.eye(sizes[-1])
+        compare(f"cholesky {size}", [spd], linalg.cholesky)
+        compare(f"qr {size}", [x], lambda x: linalg.qr(x).Q)
+        compare(f"eigh {size}", [spd], lambda x: linalg.eigh(x).eigenvectors)
+        compare(f"svd {size}", [x], lambda x: linalg.svd(x, full_matrices=False).U)
+        compare(f"solve {size}", [spd, x], linalg.solve)
+        compare(f"slogdet {size}", [spd], lambda x: linalg.slogdet(x).logabsdet)
+
+
 def indexing():
     bag, words = torch.nn.EmbeddingBag(10_000, 64), torch.randint(0, 10_000, (256, 16))
     gradients("embedding_bag 256x16", [bag.weight], lambda: bag(words))
@@ -117,5 +130,5 @@ def indexing():
     compare("roll", [image()], lambda x: x.roll((3, 5), (2, 3)))
 
 
-for family in (recurrent, convolutions, norms, activations, losses, images, statistics, products, indexing):
+for family in (recurrent, convolutions, norms, activations, losses, images, statistics, products, factorizations, indexing):
     family()

@@ -56,6 +56,20 @@ HWY_INLINE void store_part(SimdVec<T> v, T* p, int64_t count) {
   }
 }
 
+/// Calls f(load, store) for each vector of a row of n elements: load(p) and store(v, p) access the vector's elements
+/// p[i..] that exist, whole vectors without a test.
+template <class T, class F>
+HWY_INLINE void for_vectors(int64_t n, F&& f) {
+  const Simd<T> d;
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>)
+    f([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
+      [&](SimdVec<T> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
+  if (i < n)
+    f([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); },
+      [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
+}
+
 /// Calls f(std::integral_constant<int, i>) for i < N, for bodies that need the index as a constant. Plain loops with
 /// HWY_UNROLL compile faster.
 template <int N, class F>

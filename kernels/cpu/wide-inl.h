@@ -71,20 +71,6 @@ HWY_INLINE double total(SimdVec<double> v) {
   return hn::GetLane(hn::SumOfLanes(Simd<double>(), v));
 }
 
-/// Calls f(load, store) for each vector of a row of n elements: load(p) and store(v, p) access the vector's elements
-/// p[i..] that exist, whole vectors without a test.
-template <class T, class F>
-HWY_INLINE void for_vectors(int64_t n, F&& f) {
-  const Simd<T> d;
-  int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>)
-    f([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
-      [&](SimdVec<T> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
-  if (i < n)
-    f([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); },
-      [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
-}
-
 /// Returns the sum of f(load) over the vectors of a row of n elements; lanes beyond the end do not count. Four vectors
 /// are added in T, then in double: this error is that of rounding each term once more.
 template <class T, class F>

@@ -130,6 +130,8 @@ TEST_CASE("argument checks of statistics, random numbers and factorizations name
          linalg::cholesky(ones({2, 2}, kHalf));
        }},
       {"[solve] needs square matrices, one is (2, 3)", [&] { linalg::solve(x, x); }},
+      {"[svd] matrix 1 has values that are not finite", [&] { linalg::svd(stack({eye(2), eye(2) / 0.0})); }},
+      {"[eigh] matrix 0 has values that are not finite", [&] { linalg::eigh(full({2, 2}, NAN)); }},
       {"[svd] needs matrices, one is ()", [&] { linalg::svd(one); }},
       {"[solve] matrix 1 is singular",
        [] {

@@ -1,4 +1,4 @@
-// Factorizations and linear systems: Eigen computes them matrix by matrix; gradients are compositions.
+// Factorizations and linear systems: kernels factorize matrix by matrix; gradients are compositions.
 
 #include "values.h"
 
@@ -12,29 +12,21 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/core/host_capture.h>
+#include <levin/core/parallel.h>
+#include <levin/kernels/linalg/factorizations.h>
 
 #include <fmt/format.h>
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
-#include <Eigen/LU>
-#include <Eigen/QR>
-#include <Eigen/SVD>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace levin::linalg {
 
 using namespace ops;
 
 namespace {
-
-template <class T>
-using Matrix = ::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic, ::Eigen::RowMajor>;
-/// The matrices of Eigen's factorizations, all column-major, so that their kernels are instantiated for one order.
-template <class T>
-using Columns = ::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic>;
 
 void require_matrices(const char* op, const Tensor& a, bool square) {
   if (a.dtype() != kFloat32 && a.dtype() != kFloat64)
@@ -54,23 +46,30 @@ Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
 /// The matrix with this diagonal.
 Tensor diagonal_matrix(const Tensor& values) { return diag_embed(values); }
 
-/// Copies matrix i out of a contiguous batch on the CPU.
+constexpr int64_t kElementsPerTask = 4096;
+
+/// Matrix or number i of a batch of n.
 template <class T>
-Columns<T> load(const Tensor& a, int64_t i) {
-  const int64_t rows = a.size(-2), columns = a.size(-1);
-  return ::Eigen::Map<const Matrix<T>>(static_cast<const T*>(a.raw_data()) + i * rows * columns, rows, columns);
-}
-/// Copies values into matrix i of a contiguous batch on the CPU.
-template <class T>
-void store(const Columns<T>& values, const Tensor& a, int64_t i) {
-  ::Eigen::Map<Matrix<T>>(static_cast<T*>(a.raw_data()) + i * values.size(), values.rows(), values.cols()) = values;
+T* matrix(const Tensor& a, int64_t i, int64_t n) {
+  return static_cast<T*>(a.raw_data()) + i * (a.numel() / n);
 }
 
-/// Calls f(T(), i) for each matrix of `a`, of its type T.
-template <class F>
-void for_each_matrix(const Tensor& a, const F& f) {
-  const int64_t n = batch_of(a).numel();
-  for (int64_t i = 0; i < n; ++i) a.dtype() == kFloat64 ? f(double(), i) : f(float(), i);
+/// Calls f(pointers to matrix i of each tensor) for each i, where all are contiguous, on the CPU and of one type; f
+/// returns whether it succeeded. Small matrices share the threads. Throws `reason` for the first i that failed.
+template <class F, class... Parts>
+void for_each_matrix(const char* op, const char* reason, const F& f, const Tensor& a, const Parts&... parts) {
+  const int64_t n = batch_of(a).numel(), elements = a.size(-2) * a.size(-1);
+  std::vector<char> failed(static_cast<std::size_t>(n));
+  const auto of_type = [&]<class T>(T) {
+    parallel_for(0, n, std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, elements)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     failed[static_cast<std::size_t>(i)] = !f(matrix<T>(a, i, n), matrix<T>(parts, i, n)...);
+                 });
+  };
+  a.dtype() == kFloat64 ? of_type(double()) : of_type(float());
+  for (int64_t i = 0; i < n; ++i)
+    if (failed[static_cast<std::size_t>(i)]) throw ValueError(fmt::format("[{}] matrix {} {}.", op, i, reason));
 }
 
 Tensor on_cpu(const Tensor& a) {
@@ -79,19 +78,17 @@ Tensor on_cpu(const Tensor& a) {
 }
 TensorOptions cpu_like(const Tensor& a) { return {.dtype = a.dtype()}; }
 
-[[noreturn]] void refuse(const char* op, int64_t i, const char* reason) {
-  throw ValueError(fmt::format("[{}] matrix {} {}.", op, i, reason));
-}
+/// A contiguous copy on the CPU, for kernels that work in place.
+Tensor cpu_copy(const Tensor& a) { return on_cpu(a).clone(); }
+
+constexpr const char* kNotFinite = "has values that are not finite, or needs too many steps";
 
 // Values
 
 Tensor cholesky_value(const Tensor& a) {
-  const Tensor x = on_cpu(a), l = empty(x.sizes(), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::LLT<Columns<T>> factor(load<T>(x, i));
-    if (factor.info() != ::Eigen::Success) refuse("cholesky", i, "is not positive definite");
-    store<T>(factor.matrixL(), l, i);
-  });
+  const Tensor l = cpu_copy(a);
+  for_each_matrix(
+      "cholesky", "is not positive definite", [n = a.size(-1)](auto* x) { return kernels::linalg::cholesky(x, n); }, l);
   return l.to(a.device());
 }
 
@@ -99,11 +96,9 @@ QR qr_value(const Tensor& a) {
   const Tensor x = on_cpu(a);
   const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
   const Tensor q = empty(joined(batch_of(x), {m, k}), cpu_like(x)), r = empty(joined(batch_of(x), {k, n}), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::HouseholderQR<Columns<T>> factor(load<T>(x, i));
-    store<T>(factor.householderQ() * Columns<T>::Identity(m, k), q, i);
-    store<T>(factor.matrixQR().topRows(k).template triangularView<::Eigen::Upper>(), r, i);
-  });
+  for_each_matrix(
+      "qr", "", [m, n](const auto* in, auto* q_i, auto* r_i) { return kernels::linalg::qr(in, m, n, q_i, r_i), true; },
+      x, q, r);
   return {q.to(a.device()), r.to(a.device())};
 }
 
@@ -112,75 +107,74 @@ SVD svd_value(const Tensor& a) {
   const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
   const Tensor u = empty(joined(batch_of(x), {m, k}), cpu_like(x)), s = empty(joined(batch_of(x), {k}), cpu_like(x)),
                vh = empty(joined(batch_of(x), {k, n}), cpu_like(x));
-  if (k == 0) return {u.to(a.device()), s.to(a.device()), vh.to(a.device())};
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const bool is_tall = m >= n;
-    const Columns<T> tall = is_tall ? load<T>(x, i) : Columns<T>(load<T>(x, i).transpose());
-    const ::Eigen::HouseholderQR<Columns<T>> qr(tall);  // Jacobi's rotations then process R, which is square
-    const Columns<T> r = qr.matrixQR().topRows(k).template triangularView<::Eigen::Upper>();
-    const ::Eigen::JacobiSVD<Columns<T>, ::Eigen::NoQRPreconditioner> svd(r, ::Eigen::ComputeFullU |
-                                                                                ::Eigen::ComputeFullV);
-    Columns<T> left = Columns<T>::Zero(tall.rows(), k), right = svd.matrixV();
-    left.topRows(k) = svd.matrixU();
-    left.applyOnTheLeft(qr.householderQ());
-    if (!is_tall) left.swap(right);
-    store<T>(left, u, i);
-    store<T>(svd.singularValues(), s, i);
-    store<T>(right.transpose(), vh, i);
-  });
+  for_each_matrix(
+      "svd", kNotFinite,
+      [m, n](const auto* in, auto* u_i, auto* s_i, auto* vh_i) {
+        return kernels::linalg::svd(in, m, n, u_i, s_i, vh_i);
+      },
+      x, u, s, vh);
   return {u.to(a.device()), s.to(a.device()), vh.to(a.device())};
 }
 
 Eigh eigh_value(const Tensor& a) {
   const Tensor x = on_cpu(a);
   const Tensor w = empty(joined(batch_of(x), {x.size(-1)}), cpu_like(x)), v = empty(x.sizes(), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::SelfAdjointEigenSolver<Columns<T>> solver(load<T>(x, i));
-    if (solver.info() != ::Eigen::Success) refuse("eigh", i, "has no eigenvalues within the limit of iterations");
-    store<T>(solver.eigenvalues(), w, i);
-    store<T>(solver.eigenvectors(), v, i);
-  });
+  for_each_matrix(
+      "eigh", kNotFinite,
+      [n = x.size(-1)](const auto* in, auto* w_i, auto* v_i) { return kernels::linalg::eigh(in, n, w_i, v_i); }, x, w,
+      v);
   return {w.to(a.device()), v.to(a.device())};
 }
 
 Tensor solve_value(const Tensor& a, const Tensor& b) {
-  const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::PartialPivLU<Columns<T>> lu(load<T>(x, i));
-    const auto pivots = lu.matrixLU().diagonal();
-    if (pivots.size() > 0 && pivots.cwiseAbs().minCoeff() == T(0)) refuse("solve", i, "is singular");
-    store<T>(lu.solve(load<T>(y, i)), out, i);
-  });
+  const Tensor factors = cpu_copy(a), out = cpu_copy(b);
+  for_each_matrix(
+      "solve", "is singular",
+      [n = a.size(-1), columns = b.size(-1)](auto* x, auto* y) {
+        std::vector<int64_t> pivots(static_cast<std::size_t>(n));
+        if (!kernels::linalg::lu(x, n, pivots.data())) return false;
+        for (int64_t i = 0; i < n; ++i) {
+          auto* other = y + pivots[static_cast<std::size_t>(i)] * columns;
+          if (other != y + i * columns) std::swap_ranges(y + i * columns, y + (i + 1) * columns, other);
+        }
+        kernels::linalg::solve_triangular(x, n, y, columns, false, true);
+        kernels::linalg::solve_triangular(x, n, y, columns, true, false);
+        return true;
+      },
+      factors, out);
   return out.to(a.device());
 }
 
 Tensor triangular_value(const Tensor& a, const Tensor& b, const TriangularOptions& o) {
-  const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    Columns<T> triangle = load<T>(x, i), solution = load<T>(y, i);
-    if (o.unitriangular) triangle.diagonal().setOnes();
-    if (o.upper)
-      triangle.template triangularView<::Eigen::Upper>().solveInPlace(solution);
-    else
-      triangle.template triangularView<::Eigen::Lower>().solveInPlace(solution);
-    store<T>(solution, out, i);
-  });
+  const Tensor x = on_cpu(a), out = cpu_copy(b);
+  for_each_matrix(
+      "solve_triangular", "",
+      [&, n = a.size(-1), columns = b.size(-1)](const auto* in, auto* y) {
+        return kernels::linalg::solve_triangular(in, n, y, columns, o.upper, o.unitriangular), true;
+      },
+      x, out);
   return out.to(a.device());
 }
 
 LogDet slogdet_value(const Tensor& a) {
-  const Tensor x = on_cpu(a), sign = empty(batch_of(x), cpu_like(x)), log = empty(batch_of(x), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::PartialPivLU<Columns<T>> lu(load<T>(x, i));
-    T s = x.size(-1) > 0 ? static_cast<T>(lu.permutationP().determinant()) : T(1), sum = 0;
-    for (int64_t k = 0; k < x.size(-1); ++k) {
-      const T pivot = lu.matrixLU()(k, k);
-      s *= static_cast<T>((pivot > 0) - (pivot < 0));
-      sum += std::log(std::abs(pivot));
-    }
-    static_cast<T*>(sign.raw_data())[i] = s;
-    static_cast<T*>(log.raw_data())[i] = sum;
-  });
+  const Tensor factors = cpu_copy(a), sign = empty(batch_of(a), cpu_like(a)), log = empty(batch_of(a), cpu_like(a));
+  for_each_matrix(
+      "slogdet", "",
+      [n = a.size(-1)]<class T>(T* x, T* sign_i, T* log_i) {
+        std::vector<int64_t> pivots(static_cast<std::size_t>(n));
+        kernels::linalg::lu(x, n, pivots.data());
+        T s = 1, sum = 0;
+        for (int64_t k = 0; k < n; ++k) {
+          const T pivot = x[k * n + k];
+          if (pivots[static_cast<std::size_t>(k)] != k) s = -s;
+          s *= static_cast<T>((pivot > 0) - (pivot < 0));
+          sum += std::log(std::abs(pivot));
+        }
+        *sign_i = s;
+        *log_i = sum;
+        return true;
+      },
+      factors, sign, log);
   return {sign.to(a.device()), log.to(a.device())};
 }
 

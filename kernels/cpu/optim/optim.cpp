@@ -55,19 +55,6 @@ namespace levin::kernels::cpu::HWY_NAMESPACE {
 template <class T, class Args>
 using UpdateOf = Update<Number<Simd<T>>, Args>;
 
-/// Calls body(load, store) for whole vectors, then once for the remainder.
-template <class T, class F>
-HWY_INLINE void for_vectors(int64_t n, F&& body) {
-  const Simd<T> d;
-  int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>)
-    body([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
-         [&](SimdVec<T> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
-  if (i < n)
-    body([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); },
-         [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
-}
-
 /// Updates a range. `Used` is the set of slots in use, a template parameter so that the inner loop has no branches. The
 /// function is not inlined, so that 16-bit types and float32 share one copy.
 template <unsigned Used, class T, class Args>

@@ -1,7 +1,7 @@
 #pragma once
-// Factorizations and solutions of linear systems of matrices (..., M, N), by Eigen on the CPU; tensors of other devices
-// are copied there and back. They throw DTypeError for types other than float32 and float64, and ShapeError for sizes
-// that do not fit.
+// Factorizations and solutions of linear systems of matrices (..., M, N), on the CPU; tensors of other devices are
+// copied there and back. They throw DTypeError for types other than float32 and float64, and ShapeError for sizes that
+// do not fit; svd and eigh, and what stands on them, throw ValueError for values that are not finite.
 
 #include <levin/core/tensor.h>
 

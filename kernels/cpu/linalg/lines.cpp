@@ -1,0 +1,145 @@
+// Products, sums and rotations of lines.
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/linalg/lines.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/linalg/lines.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+using linalg::Chain, linalg::Rotation;
+
+/// Products of R rows and x, R independent sums in flight.
+template <int R, class T>
+HWY_INLINE void row_products(const T* a, int64_t stride, int64_t n, const T* x, T* y) {
+  const Simd<T> d;
+  SimdVec<T> sums[R];
+  for (int r = 0; r < R; ++r) sums[r] = hn::Zero(d);
+  int64_t j = 0;
+  for (; j + kLanes<T> <= n; j += kLanes<T>) {
+    const auto v = hn::LoadU(d, x + j);
+    for (int r = 0; r < R; ++r) sums[r] = hn::MulAdd(hn::LoadU(d, a + r * stride + j), v, sums[r]);
+  }
+  if (j < n) {
+    const auto v = load_part(x + j, n - j);
+    for (int r = 0; r < R; ++r) sums[r] = hn::MulAdd(load_part(a + r * stride + j, n - j), v, sums[r]);
+  }
+  for (int r = 0; r < R; ++r) y[r] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
+}
+
+template <class T>
+HWY_INLINE void all_products(const T* a, int64_t stride, int64_t rows, int64_t n, const T* x, T* y) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) row_products<4>(a + i * stride, stride, n, x, y + i);
+  for (; i < rows; ++i) row_products<1>(a + i * stride, stride, n, x, y + i);
+}
+
+template <class T>
+HWY_INLINE void scaled_sum(int64_t n, T scale, const T* x, T* y) {
+  const Simd<T> d;
+  const auto s = hn::Set(d, scale);
+  int64_t j = 0;
+  for (; j + kLanes<T> <= n; j += kLanes<T>)
+    hn::StoreU(hn::MulAdd(s, hn::LoadU(d, x + j), hn::LoadU(d, y + j)), d, y + j);
+  if (j < n) store_part(hn::MulAdd(s, load_part(x + j, n - j), load_part(y + j, n - j)), y + j, n - j);
+}
+
+/// Rotates V whole vectors of each line, or one partial vector of `part` elements. The line that two rotations share
+/// stays in registers.
+template <int V, class T>
+HWY_INLINE void rotate_columns(T* a, int64_t stride, int64_t part, const Chain& chain, const Rotation<T>* list) {
+  const Simd<T> d;
+  const auto load = [&](const T* p) HWY_ATTR { return part == 0 ? hn::LoadU(d, p) : load_part(p, part); };
+  const auto store = [&](SimdVec<T> v, T* p) HWY_ATTR {
+    if (part == 0) return hn::StoreU(v, d, p);
+    store_part(v, p, part);
+  };
+  T* line = a + chain.first * stride;
+  const int64_t step = chain.step * stride;
+  SimdVec<T> carried[V];
+  for (int v = 0; v < V; ++v) carried[v] = load(line + v * kLanes<T>);
+  for (int64_t i = 0; i < chain.count; ++i, line += step) {
+    const auto c = hn::Set(d, list[chain.begin + i].c), s = hn::Set(d, list[chain.begin + i].s);
+    for (int v = 0; v < V; ++v) {
+      const auto next = load(line + step + v * kLanes<T>);
+      store(hn::MulAdd(c, carried[v], hn::Mul(s, next)), line + v * kLanes<T>);
+      carried[v] = hn::NegMulAdd(s, carried[v], hn::Mul(c, next));
+    }
+  }
+  for (int v = 0; v < V; ++v) store(carried[v], line + v * kLanes<T>);
+}
+
+template <class T>
+HWY_INLINE void rotate_lines(T* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
+                             const Rotation<T>* list) {
+  int64_t j = 0;
+  for (; j + 4 * kLanes<T> <= columns; j += 4 * kLanes<T>)
+    for (int64_t k = 0; k < count; ++k) rotate_columns<4>(a + j, stride, 0, chains[k], list);
+  for (; j + kLanes<T> <= columns; j += kLanes<T>)
+    for (int64_t k = 0; k < count; ++k) rotate_columns<1>(a + j, stride, 0, chains[k], list);
+  for (int64_t k = 0; j < columns && k < count; ++k) rotate_columns<1>(a + j, stride, columns - j, chains[k], list);
+}
+
+}  // namespace
+
+void products_f32(const float* a, int64_t stride, int64_t rows, int64_t n, const float* x, float* y) {
+  all_products(a, stride, rows, n, x, y);
+}
+void products_f64(const double* a, int64_t stride, int64_t rows, int64_t n, const double* x, double* y) {
+  all_products(a, stride, rows, n, x, y);
+}
+void add_scaled_f32(int64_t n, float scale, const float* x, float* y) { scaled_sum(n, scale, x, y); }
+void add_scaled_f64(int64_t n, double scale, const double* x, double* y) { scaled_sum(n, scale, x, y); }
+void rotate_f32(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
+                const Rotation<float>* list) {
+  rotate_lines(a, stride, columns, chains, count, list);
+}
+void rotate_f64(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
+                const Rotation<double>* list) {
+  rotate_lines(a, stride, columns, chains, count, list);
+}
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace levin::kernels::cpu {
+
+HWY_EXPORT(products_f32);
+HWY_EXPORT(products_f64);
+HWY_EXPORT(add_scaled_f32);
+HWY_EXPORT(add_scaled_f64);
+HWY_EXPORT(rotate_f32);
+HWY_EXPORT(rotate_f64);
+
+namespace linalg {
+
+void products(const float* a, int64_t stride, int64_t rows, int64_t n, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(products_f32)(a, stride, rows, n, x, y);
+}
+void products(const double* a, int64_t stride, int64_t rows, int64_t n, const double* x, double* y) {
+  HWY_DYNAMIC_DISPATCH(products_f64)(a, stride, rows, n, x, y);
+}
+void add_scaled(int64_t n, float scale, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(add_scaled_f32)(n, scale, x, y);
+}
+void add_scaled(int64_t n, double scale, const double* x, double* y) {
+  HWY_DYNAMIC_DISPATCH(add_scaled_f64)(n, scale, x, y);
+}
+void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
+            const Rotation<float>* list) {
+  HWY_DYNAMIC_DISPATCH(rotate_f32)(a, stride, columns, chains, count, list);
+}
+void rotate(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
+            const Rotation<double>* list) {
+  HWY_DYNAMIC_DISPATCH(rotate_f64)(a, stride, columns, chains, count, list);
+}
+
+}  // namespace linalg
+}  // namespace levin::kernels::cpu
+#endif

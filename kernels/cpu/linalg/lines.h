@@ -1,0 +1,43 @@
+#pragma once
+// Steps of factorizations on contiguous lines of float or double, compiled for each instruction set.
+
+#include <cstdint>
+
+namespace levin::kernels::cpu::linalg {
+
+using std::int64_t;
+
+/// A plane rotation: (x, y) becomes (c x + s y, c y - s x).
+template <class T>
+struct Rotation {
+  T c, s;
+};
+
+/// Rotations of neighbouring lines: number i rotates lines first + i * step and first + (i + 1) * step, with step 1 or
+/// -1, so that each line but the first and last takes part in two.
+struct Chain {
+  int64_t first, step;
+  int64_t begin, count;  ///< its rotations in a list
+};
+
+/// y[i] = the product of row i of a (rows, n) and x (n).
+void products(const float* a, int64_t stride, int64_t rows, int64_t n, const float* x, float* y);
+void products(const double* a, int64_t stride, int64_t rows, int64_t n, const double* x, double* y);
+
+/// y (n) += scale * x (n).
+void add_scaled(int64_t n, float scale, const float* x, float* y);
+void add_scaled(int64_t n, double scale, const double* x, double* y);
+
+/// Applies the chains, one after the other, to the lines a (lines, columns).
+void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count, const Rotation<float>* list);
+void rotate(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
+            const Rotation<double>* list);
+
+template <class T>
+T product(int64_t n, const T* x, const T* y) {
+  T sum;
+  products(x, 0, 1, n, y, &sum);
+  return sum;
+}
+
+}  // namespace levin::kernels::cpu::linalg

@@ -1,0 +1,159 @@
+// Cholesky and LU factorizations and triangular systems, in blocks of rows: inside a block line by line, the rest by
+// matrix products (Golub and Van Loan, Matrix Computations, chapters 3 and 4).
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/linalg/lines.h"
+
+#include <levin/kernels/linalg/factorizations.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace levin::kernels::linalg {
+
+using namespace cpu::linalg;
+
+namespace {
+
+constexpr int64_t kTriangleBlock = 32;
+
+/// C (m, n) -= A (m, k) B (k, n), rows `stride` apart in all of them; B is (n, k) and read transposed if `transposed`.
+template <class T>
+void subtract_product(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, int64_t a_stride, int64_t b_stride,
+                      int64_t c_stride, bool transposed = false) {
+  if (m == 0 || n == 0 || k == 0) return;
+  cpu::gemm({.m = m,
+             .n = n,
+             .k = k,
+             .a = a,
+             .a_rs = a_stride,
+             .a_cs = 1,
+             .b = b,
+             .b_rs = transposed ? 1 : b_stride,
+             .b_cs = transposed ? b_stride : 1,
+             .c = c,
+             .c_rs = c_stride,
+             .alpha = T(-1),
+             .beta = T(1)});
+}
+
+/// Calls f(lines, height, width) with columns [begin, begin + width) of a (n, n) from row `begin` on as lines of a
+/// buffer, and copies them back; returns f's result.
+template <class T, class F>
+bool with_columns(T* a, int64_t n, int64_t begin, int64_t width, std::vector<T>& buffer, F f) {
+  const int64_t height = n - begin;
+  T *block = a + begin * n + begin, *lines = buffer.data();
+  for (int64_t i = 0; i < height; ++i)
+    for (int64_t j = 0; j < width; ++j) lines[j * height + i] = block[i * n + j];
+  const bool result = f(lines, height, width);
+  for (int64_t i = 0; i < height; ++i)
+    for (int64_t j = 0; j < width; ++j) block[i * n + j] = lines[j * height + i];
+  return result;
+}
+template <class T>
+std::vector<T> columns_buffer(int64_t n) {
+  return std::vector<T>(static_cast<std::size_t>(n * std::min(kTriangleBlock, n)));
+}
+
+/// Subtracts from the columns after j what elimination by column j, below its diagonal, takes from them.
+template <class T>
+void eliminate(T* lines, int64_t height, int64_t width, int64_t j, const T* factors, int64_t stride) {
+  for (int64_t k = j + 1; k < width; ++k)
+    add_scaled(height - j - 1, -factors[k * stride], lines + j * height + j + 1, lines + k * height + j + 1);
+}
+
+template <class T>
+bool cholesky_of_columns(T* lines, int64_t height, int64_t width) {
+  for (int64_t j = 0; j < width; ++j) {
+    T* column = lines + j * height;
+    if (!(column[j] > T(0))) return false;
+    const T root = std::sqrt(column[j]);
+    for (int64_t i = j; i < height; ++i) column[i] /= root;
+    eliminate(lines, height, width, j, column, 1);
+  }
+  return true;
+}
+
+template <class T>
+bool lu_of_columns(T* lines, int64_t height, int64_t width, int64_t begin, int64_t* pivots) {
+  bool regular = true;
+  for (int64_t j = 0; j < width; ++j) {
+    T* column = lines + j * height;
+    int64_t pivot = j;
+    for (int64_t i = j + 1; i < height; ++i)
+      if (std::abs(column[i]) > std::abs(column[pivot])) pivot = i;
+    pivots[begin + j] = begin + pivot;
+    regular &= column[pivot] != T(0);
+    if (column[pivot] == T(0)) continue;
+    for (int64_t k = 0; pivot != j && k < width; ++k) std::swap(lines[k * height + j], lines[k * height + pivot]);
+    for (int64_t i = j + 1; i < height; ++i) column[i] /= column[j];
+    eliminate(lines, height, width, j, lines + j, height);
+  }
+  return regular;
+}
+
+}  // namespace
+
+template <class T>
+bool cholesky(T* a, int64_t n) {
+  std::vector<T> buffer = columns_buffer<T>(n);
+  for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
+    const int64_t width = std::min(kTriangleBlock, n - begin);
+    subtract_product(n - begin, width, begin, a + begin * n, a + begin * n, a + begin * n + begin, n, n, n, true);
+    if (!with_columns(a, n, begin, width, buffer, cholesky_of_columns<T>)) return false;
+  }
+  for (int64_t i = 0; i < n; ++i) std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));
+  return true;
+}
+
+template <class T>
+bool lu(T* a, int64_t n, int64_t* pivots) {
+  bool regular = true;
+  std::vector<T> buffer = columns_buffer<T>(n);
+  for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
+    const int64_t width = std::min(kTriangleBlock, n - begin), end = begin + width;
+    regular &= with_columns(a, n, begin, width, buffer, [&](T* lines, int64_t height, int64_t) {
+      return lu_of_columns(lines, height, width, begin, pivots);
+    });
+    // The columns of the block have exchanged their rows already.
+    for (int64_t i = begin; i < end; ++i) {
+      T *row = a + i * n, *other = a + pivots[i] * n;
+      if (row == other) continue;
+      std::swap_ranges(row, row + begin, other);
+      std::swap_ranges(row + end, row + n, other + end);
+    }
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = begin; j < i; ++j) add_scaled(n - end, -a[i * n + j], a + j * n + end, a + i * n + end);
+    subtract_product(n - end, n - end, width, a + end * n + begin, a + begin * n + end, a + end * n + end, n, n, n);
+  }
+  return regular;
+}
+
+template <class T>
+void solve_triangular(const T* a, int64_t n, T* b, int64_t columns, bool upper, bool unit) {
+  const int64_t blocks = (n + kTriangleBlock - 1) / kTriangleBlock;
+  for (int64_t k = 0; k < blocks; ++k) {
+    const int64_t begin = (upper ? blocks - 1 - k : k) * kTriangleBlock, end = std::min(begin + kTriangleBlock, n);
+    for (int64_t step = 0; step < end - begin; ++step) {
+      const int64_t i = upper ? end - 1 - step : begin + step;
+      T* row = b + i * columns;
+      for (int64_t j = upper ? i + 1 : begin; j < (upper ? end : i); ++j)
+        add_scaled(columns, -a[i * n + j], b + j * columns, row);
+      if (unit) continue;
+      for (int64_t c = 0; c < columns; ++c) row[c] /= a[i * n + i];
+    }
+    const int64_t from = upper ? 0 : end, to = upper ? begin : n;
+    subtract_product(to - from, columns, end - begin, a + from * n + begin, b + begin * columns, b + from * columns, n,
+                     columns, columns);
+  }
+}
+
+template bool cholesky(float*, int64_t);
+template bool cholesky(double*, int64_t);
+template bool lu(float*, int64_t, int64_t*);
+template bool lu(double*, int64_t, int64_t*);
+template void solve_triangular(const float*, int64_t, float*, int64_t, bool, bool);
+template void solve_triangular(const double*, int64_t, double*, int64_t, bool, bool);
+
+}  // namespace levin::kernels::linalg
