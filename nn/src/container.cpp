@@ -1,3 +1,5 @@
+#include <levin/autograd/modes.h>
+#include <levin/autograd/trace.h>
 #include <levin/nn/container.h>
 
 #include <fmt/format.h>
@@ -16,10 +18,24 @@ void Sequential::append(std::unique_ptr<Module> module) {
   adopt(std::to_string(size()), std::move(module));
 }
 
+namespace {
+
+/// True if y is a result that nobody else holds and that no gradient needs, so that its memory may be written.
+bool is_spare(const Tensor& y) {
+  return !grad_enabled() && !tracing() && y.defined() && y.is_floating() && y.impl_ptr()->use_count() == 1 &&
+         y.storage()->use_count() == 1 && !y.storage()->is_borrowed();
+}
+
+}  // namespace
+
 Tensor Sequential::forward(const Tensor& x) {
   if (!passes_lists_) {
     Tensor y = x;
-    for (std::size_t i = 0; i < size(); ++i) y = child(i)(y);
+    for (std::size_t i = 0; i < size(); ++i) {
+      Module& module = child(i);
+      if (i > 0 && !module.has_hooks() && is_spare(y) && module.forward_in_place(y)) continue;
+      y = module(y);
+    }
     return y;
   }
   const auto results = call_range(0, size(), {x});

@@ -108,6 +108,8 @@ void Module::adopt(const std::string& name, std::unique_ptr<Module> child) {
 Module& Module::child(std::size_t i) const { return *children_[i].module; }
 std::size_t Module::child_count() const { return children_.size(); }
 
+bool Module::forward_in_place(const Tensor&) { return false; }
+
 std::unique_ptr<Module> Module::fresh() const { return factory_ ? factory_() : nullptr; }
 
 /// Calls f(prefix with a dot or empty, module) for this module and all its descendants, parents first. It does not

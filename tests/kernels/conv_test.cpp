@@ -70,13 +70,22 @@ TEST_CASE("conv2d: rows and columns that no window reaches, more padding than ke
   check<float>(shape(0, 8, 5, 5, 8, {}));
 }
 
+TEST_CASE_TEMPLATE("conv2d: one image of few pixels, whose weight is read in place", T, float, double) {
+  check<T>(shape(1, 24, 4, 4, 20, {.pad = 1}));
+  check<T>(shape(1, 100, 8, 8, 33, {.stride = 2, .pad = 1}));
+  check<T>(shape(1, 17, 8, 9, 9, {.kernel_w = 2, .pad = 2, .dilation = 2}));
+  check<T>(shape(1, 40, 8, 8, 10, {.pad = 1}));
+  check<T>(shape(1, 12, 8, 8, 10, {.kernel_h = 1, .kernel_w = 1, .stride = 2}));
+  check<T>(shape(1, 10, 6, 6, 16, {.kernel_h = 2, .kernel_w = 2, .stride = 2, .extra = 1}));
+}
+
 TEST_CASE("conv2d: the same bits with any number of threads") {
   const ThreadsGuard guard;
-  for (const Conv2dShape& s :
-       {shape(37, 5, 9, 8, 40, {.pad = 1}), shape(3, 40, 9, 8, 70, {.stride = 2, .pad = 1}),
-        shape(20, 3, 6, 6, 4, {.pad = 1}), shape(5, 16, 7, 7, 24, {.kernel_h = 7, .kernel_w = 7}),
-        shape(19, 17, 14, 11, 40, {.pad = 1}), shape(1, 48, 43, 46, 33, {.pad = 2}),
-        shape(26, 32, 16, 14, 50, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1})}) {
+  for (const Conv2dShape& s : {shape(37, 5, 9, 8, 40, {.pad = 1}), shape(3, 40, 9, 8, 70, {.stride = 2, .pad = 1}),
+                               shape(20, 3, 6, 6, 4, {.pad = 1}), shape(1, 256, 4, 4, 70, {.pad = 1}),
+                               shape(5, 16, 7, 7, 24, {.kernel_h = 7, .kernel_w = 7}),
+                               shape(19, 17, 14, 11, 40, {.pad = 1}), shape(1, 48, 43, 46, 33, {.pad = 2}),
+                               shape(26, 32, 16, 14, 50, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1})}) {
     const Case<float> c(s);
     std::vector<float> first;
     for (const int threads : {1, 2, 3, 7}) {

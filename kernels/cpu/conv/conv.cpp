@@ -44,7 +44,8 @@ void forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T*
     return detail::depthwise_run(detail::forward_plan(s), s, x, w, bias, y);
   if (s.in_plane() > 0 && detail::serves_pointwise(s, s.group_out(), kDirectChannels))
     return detail::pointwise_forward(s, x, w, bias, y);
-  if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_forward(s, x, w, bias, y);
+  if (s.group_out() < kDirectChannels || s.in_plane() == 0 || detail::has_few_pixels(s))
+    return detail::columns_forward(s, x, w, bias, y);
   const detail::DirectPlan plan = detail::forward_plan(s);
   const detail::WeightStrides strides{s.taps(), s.kernel(), s.group_out() * s.taps()};
   if constexpr (std::is_same_v<T, float>) {

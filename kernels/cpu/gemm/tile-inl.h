@@ -126,7 +126,8 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
 }
 
 /// Multiplies with A's rows a_step apart and elements along k adjacent: a[i * a_step + p]. There are more row addresses
-/// than registers, so each costs a load; this pays off where packing would cost more, for few columns.
+/// than registers, so each costs a load; this pays off where packing would cost more, for few columns. A is then read
+/// once, from memory in the worst case, in more streams than the hardware prefetches well.
 template <int MR, int NV, class T>
 HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b,
                                  int64_t b_step, const TileOut<T>& out) {
@@ -139,7 +140,11 @@ HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_s
     HWY_UNROLL(2)
     for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
   }
+  constexpr int64_t line = 64 / sizeof(T), ahead = 8 * line;
   for (int64_t p = 0; p < k; ++p) {
+    if (p % line == 0) {
+      for (int i = 0; i < MR; ++i) hwy::Prefetch(rows[i] + p + ahead);
+    }
     SimdVec<T> row[NV];
     HWY_UNROLL(2)
     for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);

@@ -26,6 +26,9 @@ class Storage : public RefCounted, public Pooled<Storage> {
   std::size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
 
+  /// True for memory that something else owns, which sees what is written there.
+  bool is_borrowed() const { return release_ != nullptr; }
+
   /// Returns the number of in-place modifications, by which backward detects that a saved tensor was overwritten.
   std::uint32_t version() const { return version_; }
   /// Counts one more modification.

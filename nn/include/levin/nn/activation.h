@@ -21,6 +21,18 @@ std::string arguments_text(std::initializer_list<std::pair<const char*, double>>
    public:                                                           \
     Tensor forward(const Tensor& x) override { return function(x); } \
   };
+// One whose function has an in-place form.
+#define LEVIN_ACTIVATION_IN_PLACE(Class, function)                   \
+  class Class : public Layer<Class> {                                \
+   public:                                                           \
+    Tensor forward(const Tensor& x) override { return function(x); } \
+                                                                     \
+   protected:                                                        \
+    bool forward_in_place(const Tensor& x) override {                \
+      x.function##_();                                               \
+      return true;                                                   \
+    }                                                                \
+  };
 #define LEVIN_ACTIVATION_OF(Class, function, type, name, ...)                                                        \
   class Class : public Layer<Class> {                                                                                \
    public:                                                                                                           \
@@ -47,7 +59,7 @@ std::string arguments_text(std::initializer_list<std::pair<const char*, double>>
   };
 
 /// max(0, x).
-LEVIN_ACTIVATION(ReLU, relu)
+LEVIN_ACTIVATION_IN_PLACE(ReLU, relu)
 /// min(max(0, x), 6).
 LEVIN_ACTIVATION(ReLU6, relu6)
 /// 1.0507 (max(0, x) + min(0, 1.6733 (exp(x) - 1))), which keeps mean 0 and variance 1 from layer to layer
@@ -68,9 +80,9 @@ LEVIN_ACTIVATION(Tanhshrink, tanhshrink)
 /// log(1 / (1 + exp(-x))), stable for large |x|.
 LEVIN_ACTIVATION(LogSigmoid, logsigmoid)
 /// (exp(x) - exp(-x)) / (exp(x) + exp(-x)).
-LEVIN_ACTIVATION(Tanh, tanh)
+LEVIN_ACTIVATION_IN_PLACE(Tanh, tanh)
 /// 1 / (1 + exp(-x)).
-LEVIN_ACTIVATION(Sigmoid, sigmoid)
+LEVIN_ACTIVATION_IN_PLACE(Sigmoid, sigmoid)
 /// x where it is positive, else negative_slope x (Maas et al. 2013).
 LEVIN_ACTIVATION_OF(LeakyReLU, leaky_relu, double, negative_slope, 0.01)
 /// x where it is positive, else alpha (exp(x) - 1) (Clevert et al. 2016).
@@ -98,6 +110,7 @@ LEVIN_ACTIVATION_OF_TWO(Hardtanh, hardtanh, min_val, = -1.0, max_val, = 1.0)
 /// x where it is above `threshold`, else `value`.
 LEVIN_ACTIVATION_OF_TWO(Threshold, levin::threshold, threshold, , value, )
 #undef LEVIN_ACTIVATION
+#undef LEVIN_ACTIVATION_IN_PLACE
 #undef LEVIN_ACTIVATION_OF
 #undef LEVIN_ACTIVATION_OF_TWO
 

@@ -280,6 +280,8 @@ class Module {
   /// Runs forward, without hooks, with tensors as arguments; null for modules whose forward takes one tensor.
   using ListForward = std::vector<Tensor> (*)(Module&, const std::vector<Tensor>& inputs);
   virtual ListForward list_forward() const { return nullptr; }
+  /// Replaces x's values by those of forward(x), for activations that can; false for other modules.
+  virtual bool forward_in_place(const Tensor& x);
   /// Takes over a child under this name. Throws ValueError as add().
   void adopt(const std::string& name, std::unique_ptr<Module> child);
   /// Returns child i, counted from 0 in the order of their addition; the index is not checked.
@@ -289,6 +291,7 @@ class Module {
 
  private:
   friend class Cloner;
+  friend class Sequential;
   using Factory = std::function<std::unique_ptr<Module>()>;
   struct Hooks;
   struct NamedParameter {
