@@ -78,6 +78,11 @@ def pieces(kind, args):
     return rows
 
 
+# Instruction sets that --capability allows, by the variables that Levin, PyTorch, oneDNN, MKL, OpenBLAS and XLA read.
+CAPABILITIES = {"avx2": {"LEVIN_CPU_CAPABILITY": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+                         "MKL_ENABLE_INSTRUCTIONS": "AVX2", "OPENBLAS_CORETYPE": "Haswell",
+                         "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}}
+
 SECTIONS = {"": "Networks", "micro/": "Operations and layers", "gemm/": "Products of float32 matrices, by the fastest of MKL, oneDNN "
             "and OpenBLAS: m x n x k, with t for an operand that lies transposed", "size/": "Layers from the smallest to the largest sizes"}
 
@@ -123,11 +128,11 @@ def rewrite(path, rows, note):
     path.write_text(re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S))
 
 
-def write_goals(path, rows, note):
+def write_goals(path, rows, note, marker="goals"):
     """Writes the nets beside their best peers between the page's markers."""
     old = path.read_text()
     text = "\n".join([note, "", *compare_nets.best_table(rows)])
-    path.write_text(re.sub(r"(<!-- goals:begin -->\n).*?(<!-- goals:end -->)", lambda m: f"{m[1]}{text}\n{m[2]}", old, flags=re.S))
+    path.write_text(re.sub(rf"(<!-- {marker}:begin -->\n).*?(<!-- {marker}:end -->)", lambda m: f"{m[1]}{text}\n{m[2]}", old, flags=re.S))
 
 
 def write_tables(rows, note):
@@ -155,10 +160,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides; the nets' "
+                        "rows beside their best peers go to docs/compare.md, and no other table is written")
     parser.add_argument("--no-compile", action="store_true", help="leaves out the rows of torch.compile")
     parser.add_argument("--no-jax", action="store_true", help="leaves out JAX's rows")
     args = parser.parse_args()
     PEERS.mkdir(parents=True, exist_ok=True)
+    os.environ.update(CAPABILITIES.get(args.capability, {}))
 
     rows = []
     def show(r):
@@ -192,7 +200,11 @@ def main():
         peers += f", JAX {importlib.metadata.version('jax')}"
     note = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, float32, {peers}; "
             f"nets: median of {args.steps} steps, {args.rounds} alternating rounds.")
-    write_tables(rows, note)
+    if args.capability:
+        note = note.replace("; ", f" limited to {args.capability.upper()}; ", 1)
+        write_goals(ROOT / "docs/compare.md", rows, note, args.capability)
+    else:
+        write_tables(rows, note)
     slow = [r["name"] for r in rows if r["ratio"] < 1]
     print(f"{len(rows)} rows, {len(rows) - len(slow)} in Levin's favour" + (f"; behind: {', '.join(slow)}" if slow else ""))
 

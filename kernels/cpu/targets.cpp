@@ -1,6 +1,9 @@
 // Finds out which of Highway's targets this processor runs.
 #include "kernels/cpu/targets.h"
 
+#include <levin/core/error.h>
+
+#include <fmt/format.h>
 #include <hwy/targets.h>
 
 #if defined(__x86_64__)
@@ -8,6 +11,8 @@
 #endif
 
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 
 namespace {
 
@@ -54,9 +59,21 @@ std::int64_t detect() {
   return targets | HWY_AVX3;
 }
 
+/// Returns the targets up to the one that LEVIN_CPU_CAPABILITY names, all of them if it is not set.
+std::int64_t permitted() {
+  const char* const text = std::getenv("LEVIN_CPU_CAPABILITY");
+  const std::string_view name = text ? text : "";
+  constexpr std::int64_t sse4 = HWY_EMU128 | HWY_SCALAR | HWY_SSSE3 | HWY_SSE4, avx2 = sse4 | HWY_AVX2;
+  if (name.empty() || name == "avx512") return avx2 | HWY_AVX3;
+  if (name == "avx2") return avx2;
+  if (name == "sse4") return sse4;
+  throw levin::ValueError(fmt::format("LEVIN_CPU_CAPABILITY is \"{}\"; give sse4, avx2 or avx512, or unset it.", name));
+}
+
 #else
 
 std::int64_t detect() { return HWY_ENABLED_BASELINE | HWY_EMU128 | HWY_SCALAR; }
+std::int64_t permitted() { return ~std::int64_t{0}; }
 
 #endif
 
@@ -65,7 +82,7 @@ std::int64_t detect() { return HWY_ENABLED_BASELINE | HWY_EMU128 | HWY_SCALAR; }
 namespace hwy {
 
 std::int64_t SupportedTargets() {
-  static const std::int64_t targets = detect();
+  static const std::int64_t targets = detect() & permitted();
   return targets;
 }
 

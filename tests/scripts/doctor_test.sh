@@ -8,3 +8,8 @@ for part in "Machine and build" "SIMD target" " cores, LEVIN_THREADS=" "GPU" "Fe
   grep -qF "$part" <<<"$text" || fail "levin-doctor does not print \"$part\""
 done
 ! grep -E ' (0\.0|inf|nan|-[0-9]\S*) ' <<<"$text" || fail "levin-doctor printed a speed that cannot be"
+
+# LEVIN_CPU_CAPABILITY limits the instruction sets.
+LEVIN_CPU_CAPABILITY=sse4 "$stage/bin/levin-doctor" | grep -q 'SIMD target *SSE4' || fail "LEVIN_CPU_CAPABILITY=sse4 has no effect"
+text=$(LEVIN_CPU_CAPABILITY=avx "$stage/bin/levin-doctor" 2>&1) && fail "LEVIN_CPU_CAPABILITY=avx is accepted"
+grep -qF 'LEVIN_CPU_CAPABILITY is "avx"; give sse4, avx2 or avx512, or unset it.' <<<"$text" || fail "it says: $text"

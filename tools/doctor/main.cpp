@@ -50,6 +50,8 @@ void machine() {
     if (name != "Process" && name != "Host") row(name, text);
   }
   const std::string_view target = kernels::cpu::simd_target();
+  if (const char* limit = std::getenv("LEVIN_CPU_CAPABILITY"); limit && *limit)
+    return row("", std::string("The environment variable LEVIN_CPU_CAPABILITY is ") + limit + ", and forbids wider ones.");
   if (target == "SSE4") row("", "This processor has no AVX2, so the CPU kernels run at a fraction of their usual speed.");
   if (target == "AVX2") row("", "This processor has no AVX-512, for which there are kernels too.");
 }

@@ -1,6 +1,9 @@
 // The tile of int8 products with AVX512-VNNI, which multiplies 64 unsigned bytes by signed ones and sums them by fours
 // into int32, without saturation. Highway 1.0 has no function for it.
 #include "kernels/cpu/quantized/products.h"
+#include "kernels/cpu/targets.h"
+
+#include <hwy/targets.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -66,7 +69,9 @@ void tile_with_vnni(const Int8Tile& t, int count, bool rows_unsigned, std::int32
 
 }  // namespace
 
-Int8TileFn vnni_tile() { return __builtin_cpu_supports("avx512vnni") ? &tile_with_vnni : nullptr; }
+Int8TileFn vnni_tile() {
+  return (hwy::SupportedTargets() & HWY_AVX3) && __builtin_cpu_supports("avx512vnni") ? &tile_with_vnni : nullptr;
+}
 
 #else
 
