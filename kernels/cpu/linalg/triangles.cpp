@@ -16,7 +16,7 @@ using namespace cpu::linalg;
 
 namespace {
 
-constexpr int64_t kTriangleBlock = 32;
+constexpr int64_t kTriangleBlock = 16;
 
 /// C (m, n) -= A (m, k) B (k, n), rows `stride` apart in all of them; B is (n, k) and read transposed if `transposed`.
 template <class T>
