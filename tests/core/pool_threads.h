@@ -39,7 +39,7 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// Cases whose forked children start threads, which qemu's emulation of a processor does not survive.
+/// Cases whose forked children start threads, which qemu and g++'s thread sanitizer do not survive (tools/verbs/test.sh).
 const doctest::test_suite kChildren("children");
 
 #if defined(__SANITIZE_ADDRESS__)

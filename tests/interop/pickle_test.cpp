@@ -208,7 +208,12 @@ TEST_CASE("a small file cannot ask for much memory or time") {
   for (int i = 0; i < 100; ++i) grow += "0h\1h\2b0h\2h\1b";
   CHECK(outcome(pickle("]q\3" "0" + grow + "q\4" "0h\4"), {}, {.any_class = true}).find("holds more than 16000000") !=
         std::string::npos);
-  CHECK(peak() - before < 700);
+#if defined(__SANITIZE_THREAD__)  // which keeps as much for itself
+  constexpr long most = 1400;
+#else
+  constexpr long most = 700;
+#endif
+  CHECK(peak() - before < most);
 }
 
 TEST_CASE("files of PyTorch that are cut off or have flipped bits are read or refused") {

@@ -146,7 +146,7 @@ TEST_CASE_TEMPLATE("eigh: V diag(w) V^T is A, V is orthonormal and w ascends", T
   });
   check_eigh(identity<T>(40));
   check_eigh(Dense<T>{7, 7});
-  for (const double scale : {1e-30, 1e30}) {  // squares leave float's range
+  for (const double scale : {1e-30, 1e30, 1e36, 1e-40}) {  // squares, or the values, leave float's normal range
     Dense<T> a = symmetric_matrix<T>(33);
     for (T& x : a.v) x *= static_cast<T>(scale);
     check_eigh(a);

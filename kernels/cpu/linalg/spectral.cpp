@@ -8,6 +8,7 @@
 #include <levin/core/parallel.h>
 #include <levin/kernels/linalg/factorizations.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -80,7 +81,27 @@ T scale_of(const T* a, int64_t n) {
   }
   const T wide = std::ldexp(T(1), std::numeric_limits<T>::max_exponent / 4);
   if (largest == T(0) || (largest < wide && largest > 1 / wide)) return T(1);
-  return std::ldexp(T(1), std::max(-std::ilogb(largest), std::numeric_limits<T>::min_exponent));
+  using Limits = std::numeric_limits<T>;
+  return std::ldexp(T(1), std::clamp(-std::ilogb(largest), Limits::min_exponent, Limits::max_exponent - 1));
+}
+
+/// Writes w_j = tau (A - V W^T - W V^T) v of reflection j, less the multiple of v with which H A H = A - v w^T - w v^T.
+/// V and W (lines of w) belong to the reflections from `begin` on, whose updates a does not have yet.
+template <class T>
+void update_vector(const T* a, int64_t n, int64_t begin, int64_t j, Reflectors<T>& q, T* w) {
+  const int64_t next = j + 1, rest = n - next;
+  const T *v = q.line(j) + next, tau = q.tau[static_cast<std::size_t>(j)];
+  T* wj = w + (j - begin) * n + next;
+  parallel_for(0, rest, std::max<int64_t>(16, 65536 / rest),
+               [&](int64_t b, int64_t to) { products(a + (next + b) * n + next, n, to - b, rest, v, wj + b); });
+  for (int64_t l = begin; l < j; ++l) {
+    const T *vl = q.line(l) + next, *wl = w + (l - begin) * n + next;
+    const T by_w = product(rest, wl, v), by_v = product(rest, vl, v);
+    add_scaled(rest, -by_w, vl, wj);
+    add_scaled(rest, -by_v, wl, wj);
+  }
+  for (int64_t i = 0; i < rest; ++i) wj[i] *= tau;
+  add_scaled(rest, T(-0.5) * tau * product(rest, wj, v), v, wj);
 }
 
 /// Reduces the symmetric a (n, n) to Q T Q^T, with the diagonal d (n) and the off-diagonal e (n - 1) of T. Column by
@@ -100,22 +121,9 @@ Reflectors<T> tridiagonalize(T* a, int64_t n, double* d, double* e) {
       }
       d[j] = static_cast<double>(row[j]);
       if (j == n - 1) return q;
-      T *v = q.line(j), *wj = w.data() + (j - begin) * n, &tau = q.tau[static_cast<std::size_t>(j)];
-      const int64_t next = j + 1, rest = n - next;
-      std::copy(row + next, row + n, v + next);
-      e[j] = static_cast<double>(reflect(v + next, rest, tau));
-      // w = tau (A - V W^T - W V^T) v, made orthogonal enough that A - v w^T - w v^T is H A H.
-      parallel_for(0, rest, std::max<int64_t>(16, 65536 / rest), [&](int64_t b, int64_t to) {
-        products(a + (next + b) * n + next, n, to - b, rest, v + next, wj + next + b);
-      });
-      for (int64_t l = begin; l < j; ++l) {
-        const T *vl = q.line(l), *wl = w.data() + (l - begin) * n;
-        const T by_w = product(rest, wl + next, v + next), by_v = product(rest, vl + next, v + next);
-        add_scaled(rest, -by_w, vl + next, wj + next);
-        add_scaled(rest, -by_v, wl + next, wj + next);
-      }
-      for (int64_t i = next; i < n; ++i) wj[i] *= tau;
-      add_scaled(rest, T(-0.5) * tau * product(rest, wj + next, v + next), v + next, wj + next);
+      std::copy(row + j + 1, row + n, q.line(j) + j + 1);
+      e[j] = static_cast<double>(reflect(q.line(j) + j + 1, n - j - 1, q.tau[static_cast<std::size_t>(j)]));
+      update_vector(a, n, begin, j, q, w.data());
     }
     const int64_t rest = n - end, k = end - begin;
     const T *v = q.line(begin) + end, *ws = w.data() + end;
