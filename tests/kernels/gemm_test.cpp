@@ -338,6 +338,8 @@ TEST_CASE_TEMPLATE("gemm: rows just less and just more than a page apart, ragged
   }
   check<T>({.m = 200, .n = 301, .k = 100, .bias = true});
   check<T>({.m = 200, .n = 301, .k = 100, .batch = 3, .transpose_a = true, .transpose_b = true});
+  for (const int64_t m : {32, 60, 140, 150})  // on both sides of ten row blocks, of each instruction set
+    check<T>({.m = m, .n = 3 * page + 5, .k = 19, .beta = 1, .bias = true});
 }
 
 TEST_CASE("gemm: few rows of a B that starts or steps off the cache's lines") {

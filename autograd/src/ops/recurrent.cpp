@@ -110,11 +110,20 @@ States make_states(const Plan& p, const RecurrentInputs& in, bool recorded) {
   return s;
 }
 
+/// A copy with contiguous rows, which each step's product on the CPU can read in place: not a multiple of 1 KiB apart,
+/// since such rows would share few sets of the caches and be packed in each step.
+Tensor rows_for_products(const Tensor& matrix) {
+  const int64_t columns = matrix.size(1), row_bytes = columns * static_cast<int64_t>(size_of(matrix.dtype()));
+  if (matrix.device() != kCpu || row_bytes % 1024 != 0) return contiguous(matrix);
+  const Tensor padded = narrow(empty({matrix.size(0), columns + 16}, like(matrix)), 1, 0, columns);
+  padded.copy_(matrix);
+  return padded;
+}
+
 States run_forward(const Plan& p, const Tensor& x, const RecurrentInputs& in, const Tensor& lengths, bool recorded) {
   const States s = make_states(p, in, recorded);
   const Tensor from_state = empty({p.batch, p.gates}, like(x));
-  // The product packs rows of the transposed matrix faster than columns, once per step.
-  const Tensor weight = contiguous(transpose(in.weight_hh, 0, 1));  // (H, gates)
+  const Tensor weight = rows_for_products(transpose(in.weight_hh, 0, 1));  // (H, gates)
   Stream stream = current_stream(x.device());
   for (int64_t i = 0; i < p.steps; ++i) {
     const int64_t t = p.step(i), before = p.before(t), after = p.after(t);

@@ -36,13 +36,22 @@ struct GemmPlan {
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
     a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step)));
-    b_in_place = b_step != 0 && g.n >= ops.panel_width && (blocks.count <= 2 || (near_in_place && near(b_step)));
+    constexpr int64_t few_blocks = 10;
+    b_in_place = b_step != 0 && g.n >= ops.panel_width &&
+                 (blocks.count <= 2 ||
+                  (near_in_place && (near(b_step) || (blocks.count <= few_blocks && spread(b_step)))));
     share_a = column_tasks > 1 && !a_in_place;
     share_b = row_tasks > 1 && !b_in_place;
   }
   /// True if rows this many elements apart are less than a page apart. In place, those are as fast as packed ones, and
   /// packing is saved; farther ones fall into few sets of the caches and many pages, and are slower.
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
+  /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading packed
+  /// ones, but up to ten row blocks read them too rarely for packing to pay off.
+  static bool spread(int64_t step) {
+    const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
+    return bytes % 1024 != 0 && bytes < 16384;
+  }
   static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
   int64_t tasks() const { return row_tasks * column_tasks; }
   int64_t block_begin(int64_t row_task) const { return blocks.count * row_task / row_tasks; }
