@@ -39,7 +39,8 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// Cases whose forked children start threads, which qemu and g++'s thread sanitizer do not survive (tools/verbs/test.sh).
+/// Cases whose forked children start threads, which qemu and g++'s thread sanitizer do not survive; tools/verbs/test.sh
+/// leaves them out there.
 const doctest::test_suite kChildren("children");
 
 #if defined(__SANITIZE_ADDRESS__)

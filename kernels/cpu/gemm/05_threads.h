@@ -46,8 +46,8 @@ struct GemmPlan {
   /// True if rows this many elements apart are less than a page apart. In place, those are as fast as packed ones, and
   /// packing is saved; farther ones fall into few sets of the caches and many pages, and are slower.
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
-  /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading packed
-  /// ones, but up to ten row blocks read them too rarely for packing to pay off.
+  /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading
+  /// packed ones, but up to ten row blocks read them too rarely for packing to pay off.
   static bool spread(int64_t step) {
     const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
     return bytes % 1024 != 0 && bytes < 16384;
