@@ -37,9 +37,9 @@ struct GemmPlan {
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
     a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step)));
     constexpr int64_t few_blocks = 10;
-    b_in_place = b_step != 0 && g.n >= ops.panel_width &&
-                 (blocks.count <= 2 ||
-                  (near_in_place && (near(b_step) || (blocks.count <= few_blocks && spread(b_step)))));
+    b_in_place =
+        b_step != 0 && g.n >= ops.panel_width &&
+        (blocks.count <= 2 || (near_in_place && (near(b_step) || (blocks.count <= few_blocks && spread(b_step)))));
     share_a = column_tasks > 1 && !a_in_place;
     share_b = row_tasks > 1 && !b_in_place;
   }
