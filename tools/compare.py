@@ -78,10 +78,10 @@ def pieces(kind, args):
     return rows
 
 
-# Instruction sets that --capability allows, by the variables that Levin, PyTorch, oneDNN, MKL, OpenBLAS and XLA read.
+# Instruction sets that --capability allows, by the variables that Levin, PyTorch, oneDNN, MKL and OpenBLAS read. JAX is
+# left out: --xla_cpu_max_isa limits what XLA compiles, but not the libraries that multiply its matrices.
 CAPABILITIES = {"avx2": {"LEVIN_CPU_CAPABILITY": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
-                         "MKL_ENABLE_INSTRUCTIONS": "AVX2", "OPENBLAS_CORETYPE": "Haswell",
-                         "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}}
+                         "MKL_ENABLE_INSTRUCTIONS": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}}
 
 SECTIONS = {"": "Networks", "micro/": "Operations and layers", "gemm/": "Products of float32 matrices, by the fastest of MKL, oneDNN "
             "and OpenBLAS: m x n x k, with t for an operand that lies transposed", "size/": "Layers from the smallest to the largest sizes"}
@@ -160,13 +160,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides; the nets' "
-                        "rows beside their best peers go to docs/compare.md, and no other table is written")
+    parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides but JAX, "
+                        "which is left out; the nets' rows beside their best peers go to docs/compare.md, and no other table is written")
     parser.add_argument("--no-compile", action="store_true", help="leaves out the rows of torch.compile")
     parser.add_argument("--no-jax", action="store_true", help="leaves out JAX's rows")
     args = parser.parse_args()
     PEERS.mkdir(parents=True, exist_ok=True)
     os.environ.update(CAPABILITIES.get(args.capability, {}))
+    args.no_jax |= bool(args.capability)
 
     rows = []
     def show(r):

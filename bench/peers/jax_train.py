@@ -16,7 +16,7 @@ parser.add_argument("--inference", type=int, default=0, metavar="B")
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--steps", type=int, default=60)
 args = parser.parse_args()
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" --xla_cpu_multi_thread_eigen={str(args.threads > 1).lower()} intra_op_parallelism_threads={args.threads}"
+os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={str(args.threads > 1).lower()} intra_op_parallelism_threads={args.threads}"
 
 import jax
 import jax.numpy as jnp
