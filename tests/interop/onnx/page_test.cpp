@@ -66,7 +66,7 @@ std::set<std::string> listed(const std::string& part) {
 std::set<std::string> declared_layers() {
   const std::regex declaration(
       R"((?:class (\w+) : public (?:Layer<\1|Conv<|ConvTranspose<|Upsample))|(?:\bLEVIN_(?:ACTIVATION|ACTIVATION_OF|)"
-      R"(ACTIVATION_OF_TWO|POOL|LP_POOL|ADAPTIVE_POOL|NUMBER_LAYER|PAD|CONSTANT_PAD|MAX_UNPOOL|)"
+      R"(ACTIVATION_IN_PLACE|ACTIVATION_OF_TWO|POOL|LP_POOL|ADAPTIVE_POOL|NUMBER_LAYER|PAD|CONSTANT_PAD|MAX_UNPOOL|)"
       R"(INSTANCE_NORM)\((\w+)))");
   std::set<std::string> names;
   for (const char* header : {"activation", "convolution", "layers", "normalization", "pooling", "recurrent",
