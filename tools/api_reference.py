@@ -31,6 +31,7 @@ NAMESPACES = {
     "levin::io": "Atomic files and checked reads.",
     "levin::kernels": "The kernels' contracts: arguments and tables of the functions that compute on each device.",
     "levin::kernels::cpu": "The CPU's kernels.",
+    "levin::kernels::linalg": "Factorizations of one matrix on the host.",
     "levin::linalg": "Linear algebra, as torch.linalg.",
     "levin::metrics": "Metrics that accumulate over batches and ranks.",
     "levin::nn": "Modules: layers, containers and losses, as torch.nn.",
