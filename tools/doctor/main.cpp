@@ -51,7 +51,7 @@ void machine() {
   }
   const std::string_view target = kernels::cpu::simd_target();
   if (const char* limit = std::getenv("LEVIN_CPU_CAPABILITY"); limit && *limit)
-    return row("", std::string("The environment variable LEVIN_CPU_CAPABILITY is ") + limit + ", and forbids wider ones.");
+    return row("", std::string("LEVIN_CPU_CAPABILITY=") + limit + " forbids wider instruction sets.");
   if (target == "SSE4") row("", "This processor has no AVX2, so the CPU kernels run at a fraction of their usual speed.");
   if (target == "AVX2") row("", "This processor has no AVX-512, for which there are kernels too.");
 }

@@ -1,6 +1,9 @@
 #pragma once
 // Steps of factorizations on contiguous lines of float or double, compiled for each instruction set.
 
+#include "kernels/cpu/transpose.h"
+
+#include <algorithm>
 #include <cstdint>
 
 namespace levin::kernels::cpu::linalg {
@@ -32,6 +35,15 @@ void add_scaled(int64_t n, double scale, const double* x, double* y);
 void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count, const Rotation<float>* list);
 void rotate(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
             const Rotation<double>* list);
+
+/// out (n, m) = the transposed a (m, n), whose rows are so many elements apart.
+template <class T>
+void transpose_into(T* out, int64_t out_stride, const T* a, int64_t stride, int64_t m, int64_t n) {
+  for (int64_t i = 0; i < m; i += kTile)
+    for (int64_t j = 0; j < n; j += kTile)
+      transpose_tile(sizeof(T), out + j * out_stride + i, out_stride, a + i * stride + j, stride,
+                     std::min(kTile, m - i), std::min(kTile, n - j));
+}
 
 template <class T>
 T product(int64_t n, const T* x, const T* y) {

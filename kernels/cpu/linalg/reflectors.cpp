@@ -154,11 +154,11 @@ template <class T>
 void linalg::qr(const T* a, int64_t m, int64_t n, T* q, T* r) {
   const int64_t k = std::min(m, n);
   std::vector<T> columns(static_cast<std::size_t>(m * n));
-  cpu::linalg::transpose_into(columns.data(), a, m, n);
+  cpu::linalg::transpose_into(columns.data(), m, a, n, m, n);
   const auto reflectors = cpu::linalg::factor_columns(columns.data(), m, n);
   for (int64_t i = 0; i < k; ++i)
     for (int64_t j = 0; j < n; ++j) r[i * n + j] = columns[static_cast<std::size_t>(j * m + i)];
-  cpu::linalg::transpose_into(q, reflectors.first_rows(k).data(), k, m);
+  cpu::linalg::transpose_into(q, k, reflectors.first_rows(k).data(), m, k, m);
 }
 
 template void linalg::qr(const float*, int64_t, int64_t, float*, float*);

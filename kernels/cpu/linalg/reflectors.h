@@ -40,11 +40,4 @@ struct Reflectors {
 template <class T>
 Reflectors<T> factor_columns(T* lines, int64_t m, int64_t n);
 
-/// out (n, m) = the transposed a (m, n).
-template <class T>
-void transpose_into(T* out, const T* a, int64_t m, int64_t n) {
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) out[j * m + i] = a[i * n + j];
-}
-
 }  // namespace levin::kernels::cpu::linalg

@@ -389,7 +389,7 @@ bool svd(const T* a, int64_t m, int64_t n, T* u, T* s, T* vh) {
   // The columns of A or, where A is wide, of its transpose; R of their QR factorization is reduced.
   std::vector<T> columns(static_cast<std::size_t>(m * n)), r(static_cast<std::size_t>(k * k));
   if (tall)
-    transpose_into(columns.data(), a, m, n);
+    transpose_into(columns.data(), m, a, n, m, n);
   else
     std::copy(a, a + m * n, columns.begin());
   for (T& x : columns) x *= scale;
@@ -415,10 +415,10 @@ bool svd(const T* a, int64_t m, int64_t n, T* u, T* s, T* vh) {
   }
   outer.apply_inverse(outer_left.data(), k);
   if (tall) {
-    transpose_into(u, outer_left.data(), k, height);
+    transpose_into(u, k, outer_left.data(), height, k, height);
     std::copy(inner_right.begin(), inner_right.end(), vh);
   } else {
-    transpose_into(u, inner_right.data(), k, k);
+    transpose_into(u, k, inner_right.data(), k, k, k);
     std::copy(outer_left.begin(), outer_left.end(), vh);
   }
   return true;

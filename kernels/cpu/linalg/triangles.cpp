@@ -44,11 +44,9 @@ template <class T, class F>
 bool with_columns(T* a, int64_t n, int64_t begin, int64_t width, std::vector<T>& buffer, F f) {
   const int64_t height = n - begin;
   T *block = a + begin * n + begin, *lines = buffer.data();
-  for (int64_t i = 0; i < height; ++i)
-    for (int64_t j = 0; j < width; ++j) lines[j * height + i] = block[i * n + j];
+  transpose_into(lines, height, block, n, height, width);
   const bool result = f(lines, height, width);
-  for (int64_t i = 0; i < height; ++i)
-    for (int64_t j = 0; j < width; ++j) block[i * n + j] = lines[j * height + i];
+  transpose_into(block, n, lines, height, width, height);
   return result;
 }
 template <class T>
