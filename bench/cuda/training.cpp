@@ -35,13 +35,13 @@ struct Block : nn::Module {
 };
 
 /// A net with its inputs and labels on the device.
-struct Task {
+struct TrainingTask {
   std::string net, shape;
   std::shared_ptr<nn::Module> module;
   Tensor x, labels;
 };
 
-Task cnn(Scale scale) {
+TrainingTask cnn(Scale scale) {
   const int64_t batch = scale == Scale::full ? 2048 : 4;
   auto net = std::make_shared<nn::Sequential>(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::Conv2d(32, 64, 3), nn::ReLU(),
                                               nn::MaxPool2d(2), nn::Flatten(), nn::Linear(9216, 128), nn::ReLU(),
@@ -51,7 +51,7 @@ Task cnn(Scale scale) {
           randint(0, 10, {batch}).to(cuda(0))};
 }
 
-Task gpt_blocks(Scale scale) {
+TrainingTask gpt_blocks(Scale scale) {
   const bool full = scale == Scale::full;
   const int64_t blocks = full ? 8 : 1, batch = full ? 8 : 2, length = full ? 1024 : 16, width = full ? 1024 : 32;
   const int64_t heads = full ? 16 : 2;
@@ -70,7 +70,7 @@ Task gpt_blocks(Scale scale) {
 /// One task in one precision, with its own weights.
 class Trainee {
  public:
-  Trainee(const std::function<Task(Scale)>& make, Scale scale, std::string precision)
+  Trainee(const std::function<TrainingTask(Scale)>& make, Scale scale, std::string precision)
       : precision_(std::move(precision)),
         dtype_(precision_ == "16-mixed" ? kHalf : kBFloat16),
         task_((manual_seed(3), make(scale))),
@@ -113,14 +113,14 @@ class Trainee {
  private:
   std::string precision_;
   DType dtype_;
-  Task task_;
+  TrainingTask task_;
   optim::AdamW optimizer_;
   GradScaler scaler_;
   std::size_t activation_bytes_ = 0;
   Tensor last_loss_;
 };
 
-void add_task(Json& rows, const std::function<Task(Scale)>& make, Scale scale, bool figures) {
+void add_task(Json& rows, const std::function<TrainingTask(Scale)>& make, Scale scale, bool figures) {
   std::vector<std::unique_ptr<Trainee>> trainees;
   for (const char* precision : {"32-true", "16-mixed", "bf16-mixed"})
     trainees.push_back(std::make_unique<Trainee>(make, scale, precision));

@@ -2,7 +2,7 @@
 
 A case that fails or runs too long is repeated with CUDA_LAUNCH_BLOCKING=1, so that the error names the failing call,
 and then under compute-sanitizer's memcheck, racecheck, initcheck and synccheck, if the tool is installed. Their output
-is in FOLDER/<number>_<case>.txt. Cases of the test suite "holds a stream" run with CUDA_MODULE_LOADING=EAGER.
+is in FOLDER/<number>_<case>.txt. --once leaves the repetitions out. Cases of the test suite "holds a stream" run with CUDA_MODULE_LOADING=EAGER.
 
 The last line is `result: N cases, N failed, N left out`; the status is 1 unless all passed.
 """
@@ -123,6 +123,7 @@ def main():
     parser.add_argument("--each", type=float, default=20, help="time limit of a case in seconds")
     parser.add_argument("--seconds", type=float, default=1e9, help="cases not started after this time are left out")
     parser.add_argument("--only", help="doctest filter for test cases")
+    parser.add_argument("--once", action="store_true", help="does not repeat failed cases")
     parser.add_argument("--shards", type=int, help="splits the one case selected by --only into this many LEVIN_SHARDs")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -130,7 +131,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(runner.first, cases))
         failed = [case for case in cases if case.status not in ("passed", "left out")]
-        list(pool.map(runner.again, failed))
+        if not args.once:
+            list(pool.map(runner.again, failed))
     for case in failed:
         print(f"again: {case.name}: {'; '.join(case.notes) or 'no time was left'}")
     slowest = sorted(cases, key=lambda case: -case.seconds)[:5]

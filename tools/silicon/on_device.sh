@@ -1,27 +1,29 @@
 #!/usr/bin/env bash
-# on_device.sh [--out FOLDER] [--seconds N] [--only PART,...] [--dry-run]: runs the checks and measurements that need a
-# GPU within N seconds (480). The parts in order, and the groups that --only also takes:
+# on_device.sh [--out FOLDER] [--seconds N] [--only PART,...] [--once] [--dry-run]: runs the checks and measurements that
+# need a GPU within N seconds (480). The parts in order, and the groups that --only also takes:
 #   correctness   operations cuda_tests bench_check minimal nccl mnist
 #   figures       bench pytorch
 #   sanitizers    memcheck racecheck initcheck synccheck
 # Three calls of eight minutes, one per group, run everything; calls with the same FOLDER extend one report. FOLDER gets
 # three files, which are rewritten after every part: <device>-<date>.md, <device>-<date>.json and logs.tar.gz.
+# --once does not repeat failed test cases under compute-sanitizer, so that a first call reaches every part.
 # --dry-run tries this script without a GPU, with programs built for the emulator and little of each part.
 # The report lists parts that failed, did not fit into the time or lack their tool. The exit status is 1 if a part
 # failed.
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
-out=silicon limit=480 only= dry=0
+out=silicon limit=480 only= dry=0 repeat=()
 correctness="operations cuda_tests bench_check minimal nccl mnist"
 figures="bench pytorch"
 sanitizers="memcheck racecheck initcheck synccheck"
-usage() { echo "error: $*; on_device.sh knows --out FOLDER, --seconds N, --only PART,... and --dry-run" >&2; exit 2; }
+usage() { echo "error: $*; on_device.sh knows --out FOLDER, --seconds N, --only PART,..., --once and --dry-run" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   case $1 in
     --out | --seconds | --only) [ $# -gt 1 ] || usage "$1 needs a value" ;;&
     --out) out=$2; shift ;;
     --seconds) limit=$2; shift ;;
     --only) only=$2; shift ;;
+    --once) repeat=(--once) ;;
     --dry-run) dry=1 ;;
     *) usage "$1 is not an option" ;;
   esac
@@ -167,7 +169,7 @@ run_part() {
 cases() {
   local name=$1 most
   most=$(($(left "$2") - 5))
-  part "$name" "$2" python3 "$here/cases.py" "$here/bin/$3" --out "$work/logs/${name// /_}" --seconds "$most" "${@:4}"
+  part "$name" "$2" python3 "$here/cases.py" "$here/bin/$3" --out "$work/logs/${name// /_}" --seconds "$most" ${repeat[@]+"${repeat[@]}"} "${@:4}"
 }
 # sanitize TOOL: runs small sizes of every rung, without the caching allocator and other libraries, in one process
 # because the tool starts slowly.

@@ -2,10 +2,10 @@
 
 FILE gets one line per row as soon as it is measured: family, rung, dtype, shape, and peers.torch (for attention
 torch_flash and torch_cudnn) with seconds and ratio (PyTorch's over Levin's), or missing with the reason. Timing is as
-in levin_bench_cuda: events, cold caches, medians. cudnn.benchmark is on, so that cuDNN tries its algorithms in the
-warm-up;
-convolutions are timed with contiguous and with channels-last tensors, and the faster layout counts. --check runs each
-operation once on the CPU without timing.
+in levin_bench_cuda: events, medians, cold caches for operations. cudnn.benchmark is on, so that cuDNN tries its
+algorithms in the warm-up; convolutions are timed with contiguous and with channels-last tensors, and the faster layout
+counts. Training steps come first: their lines have name (net/precision) and peers.torch; the nets, precisions and
+optimizer are those of bench/cuda/training.cpp. --check runs each operation once on the CPU without timing.
 """
 import argparse
 import json
@@ -122,12 +122,15 @@ FAMILIES = {
 
 
 def seconds_of(torch, flush, call):
-    """Returns the median time of calls that each follow a cache flush."""
-    for _ in range(3):
+    """Returns the median time of calls that each follow a cache flush or, without one, the end of the call before."""
+    for _ in range(5):
         call()
     marks = []
     for _ in range(CALLS):
-        flush.fill_(1)
+        if flush is None:
+            torch.cuda.synchronize()
+        else:
+            flush.fill_(1)
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         call()
@@ -135,6 +138,59 @@ def seconds_of(torch, flush, call):
         marks.append((start, end))
     torch.cuda.synchronize()
     return statistics.median(start.elapsed_time(end) for start, end in marks) * 1e-3
+
+
+def cnn(torch, device, check):
+    """Returns the net with its inputs and labels."""
+    nn, batch = torch.nn, 2 if check else 2048
+    net = nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                        nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
+    return net, torch.randn(batch, 1, 28, 28, device=device), torch.randint(0, 10, (batch,), device=device)
+
+
+def gpt_blocks(torch, device, check):
+    """Returns the net with its inputs and labels."""
+    nn = torch.nn
+    blocks, batch, length, width, heads = (1, 2, 16, 32, 2) if check else (8, 8, 1024, 1024, 16)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x):
+            parts = self.qkv(self.before_attention(x)).view(*x.shape[:2], 3, heads, width // heads)
+            q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            h = x + self.out(y.transpose(1, 2).reshape(x.shape))
+            return h + self.mlp(self.before_mlp(h))
+
+    net = nn.Sequential(*(Block() for _ in range(blocks)), nn.LayerNorm(width), nn.Flatten(0, 1),
+                        nn.Linear(width, 256)).to(device)
+    labels = torch.randint(0, 256, (batch * length,), device=device)
+    return net, torch.randn(batch, length, width, device=device), labels
+
+
+NETS = {"cnn": cnn, "gpt_blocks": gpt_blocks}
+
+
+def training_step(torch, net, precision, device, check):
+    """Returns one training step in the given precision."""
+    module, x, labels = NETS[net](torch, device, check)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4, fused=True)
+    scaler = torch.amp.GradScaler(device, enabled=precision == "16-mixed")
+    dtype = torch.float16 if precision == "16-mixed" else torch.bfloat16
+
+    def step():
+        with torch.autocast(device, dtype, enabled=precision != "32-true"):
+            loss = torch.nn.functional.cross_entropy(module(x), labels)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    return step
 
 
 class Side:
@@ -151,6 +207,19 @@ class Side:
         if key not in self.known:
             self.known[key] = self.measure(make, row, tf32)
         return self.known[key]
+
+    def training(self, row):
+        torch = self.torch
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        try:
+            step = training_step(torch, row["net"], row["precision"], self.device, self.check)
+            if self.check:
+                step()
+                return {}
+            return {"seconds": seconds_of(torch, None, step)}
+        except (RuntimeError, NotImplementedError, TypeError) as e:
+            return {"missing": "PyTorch: " + (str(e).splitlines() or [type(e).__name__])[0]}
 
     def measure(self, make, row, tf32):
         torch = self.torch
@@ -186,9 +255,10 @@ def no_torch(check):
 
 
 def rows_of(path):
-    """Returns the rows of levin_bench_cuda's file that PyTorch can compute too."""
+    """Returns the training steps, and then the rows, of levin_bench_cuda's file that PyTorch can compute too."""
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    return [line for line in lines if line["kind"] == "row" and "sizes" in line]
+    steps = [line for line in lines if line["kind"] == "training" and line.get("net") in NETS]
+    return steps + [line for line in lines if line["kind"] == "row" and "sizes" in line]
 
 
 def with_ratio(figure, row):
@@ -211,16 +281,16 @@ def main():
     count = 0
     with args.to.open("w") as out:
         for row in rows_of(args.bench):
-            peers = {}
-            for name, make in FAMILIES.get(row["family"], {}).items():
+            peers, training = {}, row["kind"] == "training"
+            for name, make in {"torch": None}.items() if training else FAMILIES.get(row["family"], {}).items():
                 if not side:
                     peers[name] = {"missing": reason}
                 elif time.monotonic() - start > args.seconds:
                     peers[name] = {"missing": "the time for PyTorch's rows was used up."}
                 else:
-                    peers[name] = with_ratio(side.figure(name, make, row), row)
+                    peers[name] = with_ratio(side.training(row) if training else side.figure(name, make, row), row)
             if peers:
-                line = {key: row[key] for key in ("family", "rung", "dtype", "shape")}
+                line = {key: row[key] for key in (("name",) if training else ("family", "rung", "dtype", "shape"))}
                 out.write(json.dumps({**line, "peers": peers}) + "\n")
                 out.flush()
                 count += 1

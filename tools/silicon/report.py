@@ -1,9 +1,9 @@
 """report.py FOLDER --to OUT --commit C --date D --limit N: writes OUT/<device>-<date>.json and .md.
 
 They report on the files of on_device.sh: FOLDER/bench.jsonl has one line per row of levin_bench_cuda,
-FOLDER/pytorch.jsonl one per row of peer_torch.py. The JSON report has device, driver, date, commit, parts, targets,
-clocks, mnist, machine, rows, training and left_out. A value that was not measured is null there, and the page gives the
-reason.
+FOLDER/pytorch.jsonl one per row and training step of peer_torch.py. The JSON report has device, driver, date, commit,
+parts, targets, clocks, mnist, machine, rows, training and left_out. A value that was not measured is null there, and the
+page gives the reason.
 """
 import argparse
 import csv
@@ -69,7 +69,11 @@ def read_bench(folder):
     problems = {}
     for row in bench["rows"]:
         problems.setdefault((row["family"], row["rung"], row["dtype"], row["shape"]), []).append(row)
+    steps = {row["name"]: row for row in bench["training"]}
     for line in read_lines(folder / "pytorch.jsonl"):
+        if "name" in line:
+            steps.get(line["name"], {})["peers"] = line["peers"]
+            continue
         for row in problems.get((line["family"], line["rung"], line["dtype"], line["shape"]), []):
             row["peers"].update(line["peers"])
     return bench
@@ -255,10 +259,12 @@ def page_of(report):
     if missing:
         lines += ["", "### Missing peers", "", *missing]
     lines += ["", "## Training steps", ""]
-    lines += table(("net", "precision", "shape", "seconds a step", "activations, MB", "loss", "result"),
+    lines += table(("net", "precision", "shape", "seconds a step", "PyTorch's seconds over Levin's", "activations, MB",
+                    "loss", "result"),
                    [(r["net"], r["precision"], r["shape"], number(r.get("seconds"), ".3e"),
-                     f"{r['activation_bytes'] / 1e6:,.0f}", f"{r['loss']:.4f}", "right" if r["ok"] else "wrong")
-                    for r in report["training"]], right=(3, 4, 5))
+                     number(ratio_of(r, "torch"), ".3f"), f"{r['activation_bytes'] / 1e6:,.0f}", f"{r['loss']:.4f}",
+                     "right" if r["ok"] else "wrong")
+                    for r in report["training"]], right=(3, 4, 5, 6))
     lines += ["", "## Copies and NCCL", "", *nccl_lines(report["nccl"])]
     lines += ["", "## Fashion-MNIST, cnn, 12000 images", ""]
     lines += table(("precision", "test accuracy", "seconds"),
