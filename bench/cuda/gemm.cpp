@@ -47,7 +47,7 @@ Problem product(const std::string& family, DType dtype, const GemmSize& s, std::
                                                      : std::string(name_of(dtype)),
                        .tolerance = tf32 ? 1e-3 : tolerance_of(dtype)});
   }
-  set_levels(p, dtype == DType::f32 ? "async_stages" : "persistent");
+  set_levels(p, dtype == DType::f32 ? "async_stages" : "warpgroups");
   return p;
 }
 

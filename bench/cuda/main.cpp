@@ -22,7 +22,7 @@ constexpr const char* kUsage =
     "  --seconds      problems that have not started after this long are skipped and listed\n"
     "  --row-seconds  a process that reports no row for this long is killed (90)\n"
     "  --one-process  runs all families in one process, for debuggers; a crash loses all further rows\n"
-    "  FILTER         sgemm, hgemm/persistent, training, ...: runs only this family, or this rung of it\n";
+    "  FILTER         sgemm, hgemm/persistent, training/cnn, ...: runs only this family, or this rung or net of it\n";
 
 struct Filter {
   std::string family, rung;

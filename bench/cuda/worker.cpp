@@ -91,6 +91,7 @@ bool run_training(const Task& task, const Say& say) {
   for (const char* net : {"cnn", "gpt_blocks"}) {
     const int entry = number++;
     if (entry < task.from.entry) continue;
+    if (!task.rungs.empty() && std::ranges::find(task.rungs, net) == task.rungs.end()) continue;
     const Json head = head_without_rung("training");
     Json begins = head;
     begins["name"] = std::string("training/") + net;

@@ -67,6 +67,7 @@ std::uint32_t live_lanes() {
 }
 void yield_thread() { team("yield").yield(); }
 AsyncCopies& async_copies() { return team("cp.async").current().copies; }
+GroupProducts& group_products() { return team("wgmma").current().products; }
 
 int cluster_rank() { return team("cluster").current().block->rank; }
 int cluster_size() { return static_cast<int>(team("cluster").blocks().size()); }

@@ -175,6 +175,7 @@ void Team::set_up(uint3 first) {
     for (Thread& t : b.threads) {
       t.state = Thread::State::unstarted;
       t.copies.clear();
+      t.products.clear();
     }
     b.live = static_cast<int>(b.threads.size());
     live_ += b.live;
@@ -327,6 +328,8 @@ void Team::run_threads() {
     try {
       launch_->body(launch_->context);
       t.copies.wait_all();
+      if (!t.products.empty() && failure_.empty())
+        failure_ = place_of(t) + ": the kernel ended before it waited for its products of wgmma";
     } catch (const KernelEnded&) {
     } catch (const std::exception& e) {
       if (failure_.empty()) failure_ = place_of(t) + ": the kernel threw an exception: " + e.what();

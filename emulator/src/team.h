@@ -32,6 +32,7 @@ struct Thread {
   void* operands = nullptr;        ///< its operands of the barrier it waits at
   std::unique_ptr<Fiber> fiber;
   AsyncCopies copies;
+  GroupProducts products;
 };
 
 /// Lanes that have arrived at a warp function and wait for the rest of their mask.

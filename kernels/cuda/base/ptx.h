@@ -24,6 +24,19 @@
 //   With uint32_t d[2], c[2] and T = __half: sums in half, d[0] = row g, d[1] = row g + 8.
 //   round_to_tf32(x)         a tf32 operand from a float, ties away from zero; mma ignores the 13 lowest bits
 //
+// Products of a warpgroup (compute capability 9.0), four consecutive warps from a multiple of four on, with 16-bit
+// operands in shared memory. They run asynchronously: until a wait, the sums and the operands must not be touched.
+//   shared_operand(tile, block_stride)   an operand of 16 steps of k: rows of 128 bytes, eight rows of which begin at a
+//                            multiple of 1024 bytes; chunk c of 16 bytes of row r lies at chunk c ^ r % 8. Along k: a row
+//                            is a line. Along the lines (`lines_a`, `lines_b`): a row is a step of k of 64 lines; the
+//                            next 64 lines begin block_stride bytes later. plus(bytes) moves it.
+//   wgmma_m64k16<T, lines_a, lines_b>(d, a, b, add)   d (64 x 8 N) = a (64 x 16) b (16 x 8 N), + d if `add`, d[N][4]:
+//                            d[j] of warp w: rows 16 w + g and + 8, columns 8 j + 2 t and + 1, in the order of mma
+//   wgmma_fence()            before the first product after other code has written the sums
+//   wgmma_commit()           groups the products started since the last commit
+//   wgmma_wait<N>()          waits for all groups of this warpgroup except the newest N
+//   wgmma_hold(d)            keeps the compiler from moving code that uses the sums across this place
+//
 // Others:
 //   named_barrier(id, threads)   barrier 1 to 15 (0 is that of __syncthreads) of `threads` threads, whole warps
 //   fence_proxy_async()          makes ordinary writes to shared memory visible to TMA and wgmma

@@ -9,7 +9,12 @@ __device__ inline std::uint32_t shared_address(const void* p) {
 }
 }  // namespace detail
 
-__device__ inline void cp_async16(void* shared, const void* global, int source_bytes = 16) {
+__device__ inline void cp_async16(void* shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(detail::shared_address(shared)),
+               "l"(__cvta_generic_to_global(global))
+               : "memory");
+}
+__device__ inline void cp_async16(void* shared, const void* global, int source_bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(detail::shared_address(shared)),
                "l"(__cvta_generic_to_global(global)), "r"(source_bytes)
                : "memory");
@@ -216,3 +221,5 @@ __device__ inline int lane_id() {
 }
 
 }  // namespace levin::kernels::cuda::ptx
+
+#include "kernels/cuda/base/wgmma_device.h"

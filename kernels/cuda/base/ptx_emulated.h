@@ -93,6 +93,26 @@ inline void mma_m16n8k8(std::uint32_t (&d)[2], const std::uint32_t (&a)[2], cons
 
 inline std::uint32_t round_to_tf32(float x) { return ::levin::emulator::round_to_tf32(x); }
 
+using SharedOperand = ::levin::emulator::GroupOperand;
+inline SharedOperand shared_operand(const void* tile, int block_stride) {
+  return {static_cast<const unsigned char*>(tile), block_stride};
+}
+inline void wgmma_fence() {}
+inline void wgmma_commit() { ::levin::emulator::group_products().commit(); }
+template <int pending>
+inline void wgmma_wait() {
+  static_assert(pending >= 0);
+  ::levin::emulator::group_products().wait(pending);
+}
+template <int N>
+inline void wgmma_hold(float (&)[N][4]) {}
+template <class T, bool lines_a, bool lines_b, int N>
+inline void wgmma_m64k16(float (&d)[N][4], SharedOperand a, SharedOperand b, bool add, Site site = Site::current()) {
+  static_assert(is_16_bit<T> && (N == 16 || N == 32));
+  a.along_lines = lines_a, b.along_lines = lines_b;
+  ::levin::emulator::multiply_group(detail::mma_input<T>, N, &d[0][0], a, b, add, site);
+}
+
 inline void named_barrier(int id, int threads, Site site = Site::current()) {
   ::levin::emulator::named_barrier(id, threads, site);
 }

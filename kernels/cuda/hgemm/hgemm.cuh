@@ -1,28 +1,28 @@
 #pragma once
-// The product of 16-bit floats as it ships: rung 7 if 16-byte copies can move the operands, else rung 8; the tile
-// depends on the size of C.
+// The product of 16-bit floats as it ships: if 16-byte copies can move the operands, rung 9 for large results on GPUs
+// that have wgmma and rung 7 for others, else rung 8; the tile depends on the size of C.
 
 #include "kernels/cuda/base/scratch.h"
-#include "kernels/cuda/hgemm/07_persistent.cuh"
 #include "kernels/cuda/hgemm/08_any_operand.cuh"
+#include "kernels/cuda/hgemm/09_warpgroups.cuh"
 #include "kernels/cuda/matmul/choice.h"
 
 namespace levin::kernels::cuda {
 
-/// Launches a rung of which `resident` blocks fit on a multiprocessor.
-template <class Tiles, class Activation>
-void run_hgemm_tiles(const Problem<typename Tiles::T>& p, int resident, Stream& stream) {
-  using Out = Epilogue<typename Tiles::T, Activation>;
+/// Launches a rung's kernel of persistent blocks with `shared` bytes, of which `resident` fit on a multiprocessor.
+template <class Tiles, class Activation, class Kernel>
+void run_hgemm_tiles(Kernel kernel, std::size_t shared, const Problem<typename Tiles::T>& p, int resident,
+                     Stream& stream) {
   TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true);
   grid.group = 8;
-  Out out(p);
+  Epilogue<typename Tiles::T, Activation> out(p);
   const Scratch<float> parts(stream, grid.splits > 1 ? grid.splits * p.batch * p.m * p.n : 0);
   out.parts = parts.get();
   const std::int64_t most = attribute_of(stream, cudaDevAttrMultiProcessorCount) * resident;
-  launch(hgemm_persistent<Tiles, kHalfStages, Out>,
+  launch(kernel,
          {.grid = static_cast<unsigned>(std::min(grid.count(), most)),
           .block = Tiles::kThreads,
-          .shared = kHalfShared<Tiles>,
+          .shared = shared,
           .stream = stream},
          p, out, grid);
   if (grid.splits > 1) launch_add_parts(out, grid.splits, stream);
@@ -38,19 +38,61 @@ bool can_hgemm_persistent(const Problem<T>& p) {
   return can_hgemm_any_operand(p) && vector_ready(p.a) && vector_ready(p.b);
 }
 
+template <class Tiles, class Activation>
+void run_persistent_tiles(const Problem<typename Tiles::T>& p, int resident, Stream& stream) {
+  run_hgemm_tiles<Tiles, Activation>(hgemm_persistent<Tiles, kHalfStages, Epilogue<typename Tiles::T, Activation>>,
+                                     kHalfShared<Tiles>, p, resident, stream);
+}
+
 template <class T, Layout a, Layout b, class Activation>
 void run_hgemm_persistent(const Problem<T>& p, Stream& stream) {
   using Large = LargeHalfTiles<T, a, b>;
   const std::int64_t tiles = ceil_div(p.m, Large::kM) * ceil_div(p.n, Large::kN) * p.batch;
   if (tiles >= 64 && has_shared(stream, kHalfShared<Large>)) {
-    run_hgemm_tiles<Large, Activation>(p, 1, stream);
+    run_persistent_tiles<Large, Activation>(p, 1, stream);
   } else {
-    run_hgemm_tiles<SmallHalfTiles<T, a, b>, Activation>(p, 4, stream);
+    run_persistent_tiles<SmallHalfTiles<T, a, b>, Activation>(p, 4, stream);
   }
 }
 template <class T>
 void run_hgemm_persistent(const Problem<T>& p, Stream& stream) {
   with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm_persistent<T, a, b, Identity>(p, stream); });
+}
+
+template <class T>
+bool can_hgemm_warpgroups(const Problem<T>& p, const Stream& stream) {
+  return can_hgemm_persistent(p) && attribute_of(stream, cudaDevAttrComputeCapabilityMajor) == 9;
+}
+
+/// Number of blocks that a rung's tiles give work to, parts of K included.
+template <class Tiles>
+std::int64_t blocks_of(const Problem<typename Tiles::T>& p) {
+  return tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true).count();
+}
+
+template <class T, Layout a, Layout b, class Activation>
+void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
+  const auto run = [&]<class Tiles>() {
+    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kShared, p, 1, stream);
+  };
+  if (blocks_of<LargeGroupTiles<T, a, b>>(p) >= 100) return run.template operator()<LargeGroupTiles<T, a, b>>();
+  run.template operator()<SmallGroupTiles<T, a, b>>();
+}
+template <class T>
+void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
+  with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm_warpgroups<T, a, b, Identity>(p, stream); });
+}
+
+/// Runs rung 9 or 7, whichever is faster.
+template <class T, Layout a, Layout b, class Activation>
+void run_hgemm(const Problem<T>& p, Stream& stream) {
+  if (can_hgemm_warpgroups(p, stream) && blocks_of<SmallGroupTiles<T, a, b>>(p) >= 64)
+    return run_hgemm_warpgroups<T, a, b, Activation>(p, stream);
+  run_hgemm_persistent<T, a, b, Activation>(p, stream);
+}
+template <class T>
+void run_hgemm(const Problem<T>& p, Stream& stream) {
+  with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm<T, a, b, Identity>(p, stream); });
 }
 
 template <class T, Access access_a, Access access_b, class Activation>
@@ -74,9 +116,13 @@ void run_hgemm_any_operand(const Problem<T>& p, Stream& stream) {
   run_hgemm_gathered<T, l, l, Identity>(p, stream);
 }
 
-// Instantiated in persistent_f16.cu, persistent_bf16.cu and any_operand.cu.
+// Instantiated in ships_f16.cu, ships_bf16.cu and any_operand.cu.
 extern template void run_hgemm_persistent<__half>(const Problem<__half>&, Stream&);
 extern template void run_hgemm_persistent<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
+extern template void run_hgemm_warpgroups<__half>(const Problem<__half>&, Stream&);
+extern template void run_hgemm_warpgroups<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
+extern template void run_hgemm<__half>(const Problem<__half>&, Stream&);
+extern template void run_hgemm<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 extern template void run_hgemm_any_operand<__half>(const Problem<__half>&, Stream&);
 extern template void run_hgemm_any_operand<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 

@@ -28,6 +28,12 @@ bool vectors(const MatmulArgs& args) {
   return any(args) && with_half(args, [&]<class T>() { return can_hgemm_persistent(problem_of<T>(args)); });
 }
 
+bool groups(const MatmulArgs& args) {
+  const Stream stream = current_stream(args.out.device);
+  return vectors(args) &&
+         with_half(args, [&]<class T>() { return can_hgemm_warpgroups(problem_of<T>(args), stream); });
+}
+
 #define LEVIN_HALF_RUNG(function)               \
   [](const MatmulArgs& args, Stream& stream) {  \
     with_half(args, [&]<class L>() {            \
@@ -45,6 +51,7 @@ constexpr MatmulRung kRungs[] = {
     {"register_buffers", "two sets of fragments", vectors, LEVIN_HALF_RUNG(HalfRungs<T>::register_buffers)},
     {"persistent", "blocks walk over tiles in an order that L2 likes", vectors,
      LEVIN_HALF_RUNG(run_hgemm_persistent<T>)},
+    {"warpgroups", "wgmma, four warps at once", groups, LEVIN_HALF_RUNG(run_hgemm_warpgroups<T>)},
     {"any_operand", "rows that begin anywhere", any, LEVIN_HALF_RUNG(run_hgemm_any_operand<T>)},
 };
 #undef LEVIN_HALF_RUNG

@@ -19,6 +19,7 @@ struct HalfTile {
   static constexpr int kRows = layout == Layout::along_k ? Lines : Depth;
   static constexpr int kColumns = layout == Layout::along_k ? Depth : Lines;
   static constexpr int kElements = Lines * Depth;
+  static constexpr int kPitch = kColumns;  ///< distance of rows
   static_assert(kColumns % 64 == 0);
 
   /// Returns the offset of the chunk that begins at (row, column).
@@ -66,6 +67,7 @@ struct HalfCopy {
   static constexpr int kCopies = Tile::kRows / kRowsAtOnce;
   static constexpr bool kAlongK = Tile::kLayout == Layout::along_k;
   static_assert(Threads % kChunksAcross == 0 && Tile::kRows % kRowsAtOnce == 0);
+  static_assert(kRowsAtOnce % 8 == 0);  // all of a thread's chunks are permuted alike
 
   const T* from;   ///< this thread's first chunk of the next tile
   int lines_left;  ///< lines left in the operand from that chunk's line on
@@ -81,18 +83,27 @@ struct HalfCopy {
   __device__ void copy(T* tile, const Operand<T>& x, int steps_left) {
     steps_left -= kAlongK ? column() : row();
     const int rows_left = kAlongK ? lines_left : steps_left, columns_left = kAlongK ? steps_left : lines_left;
-    const int across = columns_left < 0 ? 0 : columns_left < 8 ? columns_left : 8;
     const T* source = from;
-    LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kCopies; ++i) {
-      const int inside = i * kRowsAtOnce < rows_left ? across : 0;
-      T* to = tile + Tile::at(row() + i * kRowsAtOnce, column());
-      if constexpr (Async) {
-        ptx::cp_async16(to, source, inside * 2);  // a copy of 0 bytes reads nothing
-      } else {
-        pack_at<8>(to) = load_eight(source, inside);
+    T* to = tile + Tile::at(row(), column());
+    // All inside: a few instructions. (ptxas 13.0 mistakes `across == 8` here: the branch takes a clamped minimum's bit.)
+    if (Async && columns_left >= 8 && (kCopies - 1) * kRowsAtOnce < rows_left) {
+      LEVIN_PRAGMA_UNROLL
+      for (int i = 0; i < kCopies; ++i) {
+        ptx::cp_async16(to + i * kRowsAtOnce * Tile::kPitch, source);
+        source += kRowsAtOnce * pitch(x);
       }
-      source += kRowsAtOnce * pitch(x);
+    } else {
+      const int across = columns_left < 0 ? 0 : columns_left < 8 ? columns_left : 8;
+      LEVIN_PRAGMA_UNROLL
+      for (int i = 0; i < kCopies; ++i) {
+        const int inside = i * kRowsAtOnce < rows_left ? across : 0;
+        if constexpr (Async) {
+          ptx::cp_async16(to + i * kRowsAtOnce * Tile::kPitch, source, inside * 2);  // 0 bytes: reads nothing
+        } else {
+          pack_at<8>(to + i * kRowsAtOnce * Tile::kPitch) = load_eight(source, inside);
+        }
+        source += kRowsAtOnce * pitch(x);
+      }
     }
     from += kAlongK ? Tile::kDepth : Tile::kDepth * pitch(x);
   }

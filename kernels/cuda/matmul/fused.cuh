@@ -24,7 +24,7 @@ requires ptx::is_16_bit<T>
 void run_fused(const Problem<T>& p, Stream& stream) {
   constexpr Access k = Access::along_k;
   if (can_hgemm_persistent(p) && p.a.step == 1 && p.b.step == 1)
-    return run_hgemm_persistent<T, Layout::along_k, Layout::along_k, Activation>(p, stream);
+    return run_hgemm<T, Layout::along_k, Layout::along_k, Activation>(p, stream);
   run_hgemm_gathered<T, k, k, Activation>(p, stream);
 }
 

@@ -20,7 +20,7 @@ void run_general(const Problem<T>& p, Stream& stream) {
 template <class T>
 void choose_half(const Problem<T>& p, Stream& stream) {
   if (can_gemv(p)) return run_gemv(p, stream);
-  if (can_hgemm_persistent(p)) return run_hgemm_persistent<T>(p, stream);
+  if (can_hgemm_persistent(p)) return run_hgemm<T>(p, stream);
   if (can_hgemm_any_operand(p)) return run_hgemm_any_operand<T>(p, stream);
   run_general(p, stream);
 }

@@ -53,7 +53,7 @@ TEST_CASE("hgemm ladder: sizes around the tiles' edges, all transposes") {
                  .beta = 2,
                  .shared_b = true},
                 dtype, runs);
-    CHECK(cuda_kernels::hgemm_rungs().size() == 8);
+    CHECK(cuda_kernels::hgemm_rungs().size() == 9);
     for (const cuda_kernels::MatmulRung& rung : cuda_kernels::hgemm_rungs())
       CHECK_MESSAGE(runs[rung.name] >= (small_cases() ? 2 : 4), std::string(rung.name));
   }
@@ -66,6 +66,8 @@ TEST_CASE("hgemm ladder: no unit stride, empty K, parts of K, one element") {
   check_rungs({.m = 5, .n = 9, .k = 0, .multiple = 8, .bias = true}, DType::bf16, runs);
   check_rungs({.m = 20, .n = 24, .k = 700, .transpose_a = true, .multiple = 8, .beta = -1, .bias = true}, DType::f16,
               runs, "persistent");
+  check_rungs({.m = 20, .n = 24, .k = 700, .transpose_b = true, .multiple = 8, .beta = -1, .bias = true}, DType::bf16,
+              runs, "warpgroups");
   check_rungs({.m = 20, .n = 24, .k = 701, .transpose_a = true, .beta = -1, .bias = true}, DType::f16, runs,
               "any_operand");
   check_rungs({.m = 1, .n = 1, .k = 1}, DType::f16, runs);
@@ -73,7 +75,8 @@ TEST_CASE("hgemm ladder: no unit stride, empty K, parts of K, one element") {
 
 TEST_CASE("hgemm ladder: persistent blocks process more tiles than there are blocks") {
   Runs runs;
-  check_rungs({.m = 330, .n = 325, .k = 130, .transpose_b = true, .multiple = 8}, DType::f16, runs, "persistent");
+  for (const char* rung : {"persistent", "warpgroups"})
+    check_rungs({.m = 330, .n = 325, .k = 130, .transpose_b = true, .multiple = 8}, DType::f16, runs, rung);
 }
 
 TEST_CASE("hgemm ladder: the large tile") {
@@ -85,4 +88,15 @@ TEST_CASE("hgemm ladder: the large tile") {
     }
   }
   CHECK(runs["persistent"] == 4);
+}
+
+TEST_CASE("hgemm ladder: the large tile of warpgroups, all transposes, several tiles of K") {
+  Runs runs;
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      check_rungs({.m = 9, .n = 202, .k = 330, .batch = 100, .transpose_a = ta, .transpose_b = tb, .multiple = 8},
+                  ta == tb ? DType::f16 : DType::bf16, runs, "warpgroups");
+    }
+  }
+  CHECK(runs["warpgroups"] == 4);
 }

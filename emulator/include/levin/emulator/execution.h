@@ -4,6 +4,7 @@
 // several host threads.
 
 #include <levin/emulator/async_copy.h>
+#include <levin/emulator/group_products.h>
 #include <levin/emulator/vector_types.h>
 
 #include <atomic>
@@ -68,6 +69,8 @@ void yield_thread();
 
 /// Returns the calling thread's asynchronous copies (cp.async).
 AsyncCopies& async_copies();
+/// Returns the calling thread's asynchronous products (wgmma).
+GroupProducts& group_products();
 
 /// Properties of the running cluster.
 int cluster_rank();

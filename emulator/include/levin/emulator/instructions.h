@@ -22,8 +22,6 @@ void store_matrices(int count, bool transposed, void* row, const std::uint32_t* 
 /// movmatrix.trans of an 8 x 8 matrix in the layout of load_matrices.
 std::uint32_t transpose_matrix(std::uint32_t value, Site site);
 
-enum class MmaInput { f16, bf16, tf32 };
-
 /// mma.m16n8k<k>: d (16 x 8) = a (16 x k) b (k x 8) + c (16 x 8), k being 8 or 16 for the 16-bit inputs, 4 or 8 for
 /// tf32. In lane 4 g + t, with E elements in a register (2, or 1 for tf32): a's register i holds row g + 8 (i mod 2),
 /// columns from E t + 4 E (i / 2); b's register i holds rows from E t + 4 E i of column g; c and d hold (g, 2 t),
@@ -36,6 +34,12 @@ void multiply_matrices_f16(int k, std::uint32_t* d, const std::uint32_t* a, cons
                            const std::uint32_t* c, Site site);
 /// cvt.rna.tf32: rounds to the nearest value with 10 bits of mantissa, ties away from zero.
 std::uint32_t round_to_tf32(float x);
+
+/// wgmma.m64n<8 tiles>k16 with float sums: d (tiles, 4) is this thread's part of a (64 x 16) b (16 x 8 tiles), added to d
+/// if `add`. It is computed when the thread waits for it (group_products()); until then new sums are NaN. Reported
+/// errors: lanes that have ended or come from another place, and operands outside of shared memory or misaligned.
+void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,
+                    Site site);
 
 /// bar.sync of `threads` threads, whole warps, at barrier `id` (0 to 15).
 void named_barrier(int id, int threads, Site site);

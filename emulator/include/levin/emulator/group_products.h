@@ -1,0 +1,49 @@
+#pragma once
+// The products of wgmma that a thread has started. They read shared memory and write their sums when the thread waits
+// for them, which is as late as on a GPU.
+
+#include <vector>
+
+namespace levin::emulator {
+
+enum class MmaInput { f16, bf16, tf32 };
+
+/// An operand of wgmma: rows of 128 bytes in shared memory with swizzled chunks, as kernels/cuda/base/ptx.h describes.
+struct GroupOperand {
+  const unsigned char* start = nullptr;  ///< address of the first element before swizzling
+  int block_stride = 0;                  ///< along the lines: distance of 64 lines from the next 64 in bytes
+  bool along_lines = false;
+
+  GroupOperand plus(int bytes) const { return {start + bytes, block_stride, along_lines}; }
+};
+
+/// A thread's part of one product: two rows of A by all columns of B.
+struct GroupProduct {
+  MmaInput input;
+  int tiles;  ///< columns of B / 8
+  float* d;   ///< (tiles, 4)
+  GroupOperand a, b;
+  bool add;
+  int row, column;  ///< the first row and column of this thread
+};
+
+class GroupProducts {
+ public:
+  void begin(const GroupProduct& product);
+  /// Puts the products started since the last commit into a group, which may be empty.
+  void commit() { ++groups_; }
+  /// Computes all committed groups except the newest `pending`.
+  void wait(int pending);
+  bool empty() const { return products_.empty(); }
+  void clear() { products_.clear(), groups_ = 0; }
+
+ private:
+  struct Started {
+    GroupProduct product;
+    int group;  ///< number of commits before it
+  };
+  std::vector<Started> products_;  ///< in the order in which they were started
+  int groups_ = 0;
+};
+
+}  // namespace levin::emulator

@@ -1,0 +1,98 @@
+// wgmma. Each thread computes its own sums, so that sanitizers blame the right one for reading an operand too early.
+
+#include <levin/emulator/float16_base.h>
+#include <levin/emulator/instructions.h>
+
+#include "tsan.h"
+#include "whole_warp.h"
+
+#include <cstring>
+#include <limits>
+
+namespace levin::emulator {
+
+namespace {
+
+constexpr int kDepth = 16;
+
+/// Returns the address of an element of the operand: the 16-byte chunk's number within its 128 bytes is combined with
+/// bits 7 to 9 of the address.
+const unsigned char* address_of(const GroupOperand& x, int line, int step) {
+  const std::ptrdiff_t offset = x.along_lines ? line / 64 * std::ptrdiff_t{x.block_stride} + line % 64 * 2 + step * 128
+                                              : line * 128 + step * 2;
+  const auto address = reinterpret_cast<std::uintptr_t>(x.start) + static_cast<std::uintptr_t>(offset);
+  return reinterpret_cast<const unsigned char*>(address ^ ((address >> 7 & 7) << 4));
+}
+
+float element(MmaInput input, const GroupOperand& x, int line, int step) {
+  std::uint16_t bits;
+  std::memcpy(&bits, address_of(x, line, step), sizeof(bits));
+  if (input == MmaInput::f16) return float16::Binary16::decode(bits);
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
+void compute(const GroupProduct& p) {
+  float a[2][kDepth];
+  for (int half = 0; half < 2; ++half) {
+    for (int k = 0; k < kDepth; ++k) a[half][k] = element(p.input, p.a, p.row + 8 * half, k);
+  }
+  for (int tile = 0; tile < p.tiles; ++tile) {
+    for (int side = 0; side < 2; ++side) {
+      float b[kDepth];
+      for (int k = 0; k < kDepth; ++k) b[k] = element(p.input, p.b, tile * 8 + p.column + side, k);
+      for (int half = 0; half < 2; ++half) {
+        float& sum = p.d[tile * 4 + half * 2 + side];
+        if (!p.add) sum = 0;
+        for (int k = 0; k < kDepth; ++k) sum += a[half][k] * b[k];
+      }
+    }
+  }
+}
+
+const char* what_is_wrong(const GroupOperand& x) {
+  const auto address = reinterpret_cast<std::uintptr_t>(x.start);
+  if (!is_shared(x.start)) return "an operand is not in shared memory";
+  if (address % 16 != 0) return "an operand is not aligned to 16 bytes";
+  if (x.along_lines ? address % 128 != 0 : address / 128 % 8 != 0)
+    return "an operand does not begin at a row that is a multiple of eight";
+  return nullptr;
+}
+
+struct Place {
+  Site site;
+};
+void meet(void* const* operands, std::uint32_t) { require_one_place<Place>("wgmma", operands); }
+
+}  // namespace
+
+void GroupProducts::begin(const GroupProduct& product) {
+  if (!product.add) {  // the sums are unknown until the wait
+    for (int i = 0; i < product.tiles * 4; ++i) product.d[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const Unwatched unwatched;
+  products_.push_back({product, groups_});
+}
+
+void GroupProducts::wait(int pending) {
+  std::size_t ended = 0;
+  while (ended < products_.size() && products_[ended].group < groups_ - pending) compute(products_[ended++].product);
+  const Unwatched unwatched;
+  products_.erase(products_.begin(), products_.begin() + static_cast<std::ptrdiff_t>(ended));
+}
+
+void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,
+                    Site site) {
+  require_whole_warp("wgmma", site);
+  for (const GroupOperand* x : {&a, &b}) {
+    if (const char* reason = what_is_wrong(*x)) fail(std::string("wgmma: ") + reason, site);
+  }
+  Place place{site};
+  warp_collective("wgmma", 0xffffffffu, &place, meet, site);
+  const int g = lane() / 4, t = lane() % 4, warp = thread_number() / 32 % 4;
+  group_products().begin({input, tiles, d, a, b, add, 16 * warp + g, 2 * t});
+}
+
+}  // namespace levin::emulator
