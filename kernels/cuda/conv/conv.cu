@@ -8,6 +8,9 @@ namespace levin::kernels::cuda {
 
 namespace {
 
+/// True if the chunks of channels hold few zeros, except in a network's first layer.
+bool fills_chunks(const ConvShape& s) { return s.groups == 1 || (s.inputs % kChunk == 0 && s.outputs % kChunk == 0); }
+
 /// Uses implicit GEMM if the product has enough rows for tiles of 64 to pay off.
 template <ConvPass pass>
 void run_shipping(const Conv2dArgs& args, Stream& stream) {
@@ -15,6 +18,10 @@ void run_shipping(const Conv2dArgs& args, Stream& stream) {
   const ConvShape s(args);
   const int rows = pass == ConvPass::backward_input ? s.inputs : s.outputs;
   with_tensors(pass, args, [&]<class T>(const ConvTensors<T>& tensors) {
+    if constexpr (sizeof(T) == 2) {
+      if (rows >= 4 && fits_channels_last_conv(s) && fills_chunks(s))
+        return run_channels_last_conv<T>(pass, tensors, s, stream);
+    }
     if constexpr (!std::is_same_v<T, double>) {
       if (rows >= 4 && fits_implicit_conv(s)) return run_implicit_conv<T>(pass, tensors, s, stream);
     }

@@ -1,4 +1,4 @@
-// The shipping rung of 16-bit floats, in its own translation unit.
+// Implicit GEMM for 16-bit floats, which ships where channels_last.cu cannot run, in its own translation unit.
 
 #include "kernels/cuda/conv/04_tensor_cores.cuh"
 #include "kernels/cuda/conv/rungs.h"

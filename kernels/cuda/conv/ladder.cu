@@ -32,6 +32,13 @@ struct ImplicitGemm {
 struct TensorCores : ImplicitGemm {
   static bool can(const Conv2dArgs& a) { return size_of(a.y.dtype) == 2 && fits_implicit_conv(ConvShape(a)); }
 };
+struct ChannelsInnermost {
+  static bool can(const Conv2dArgs& a) { return size_of(a.y.dtype) == 2 && fits_channels_last_conv(ConvShape(a)); }
+  template <class T>
+  static void run(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+    if constexpr (sizeof(T) == 2) run_channels_last_conv<T>(pass, t, s, stream);
+  }
+};
 
 template <class Rung, ConvPass pass>
 void run_rung(const Conv2dArgs& args, Stream& stream) {
@@ -54,6 +61,7 @@ constexpr ConvRung kRungs[] = {
     rung<Columns>("columns", "windows as columns in memory, then a matrix product"),
     rung<ImplicitGemm>("implicit_gemm", "the product finds the windows itself"),
     rung<TensorCores>("tensor_cores", "the same on tensor cores"),
+    rung<ChannelsInnermost>("channels_last", "the channels innermost, for copies of 16 bytes"),
 };
 
 }  // namespace

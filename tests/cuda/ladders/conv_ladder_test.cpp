@@ -210,6 +210,60 @@ const Conv kConvs[] = {
     {.batch = 5, .in = 9, .h = 14, .w = 13, .out = 67, .kernel_h = 3, .kernel_w = 3, .padding = 1},
 };
 
+/// Shapes at which the copies with the channels innermost, or the tiles of pixels, end differently.
+const Conv kChannelsLast[] = {
+    // An image smaller than a tile, and images of one pixel.
+    {.batch = 1, .in = 8, .h = 5, .w = 4, .out = 8, .kernel_h = 3, .kernel_w = 3, .padding = 1},
+    {.batch = 130, .in = 16, .h = 1, .w = 1, .out = 24, .kernel_h = 1, .kernel_w = 1},
+    // More outputs, taps and pixels than a tile has, without padding and with more than the filter reaches.
+    {.batch = 3, .in = 24, .h = 13, .w = 11, .out = 72, .kernel_h = 3, .kernel_w = 3, .padding = 2, .dilation = 2},
+    {.batch = 2, .in = 64, .h = 8, .w = 8, .out = 16, .kernel_h = 3, .kernel_w = 3},
+    {.batch = 1, .in = 16, .h = 6, .w = 6, .out = 16, .kernel_h = 2, .kernel_w = 1, .padding = 2},
+    // Channels padded to eight: a first layer, and groups.
+    {.batch = 2,
+     .in = 3,
+     .h = 17,
+     .w = 16,
+     .out = 16,
+     .kernel_h = 7,
+     .kernel_w = 7,
+     .stride_h = 2,
+     .stride_w = 2,
+     .padding = 3},
+    {.batch = 2, .in = 6, .h = 6, .w = 5, .out = 27, .kernel_h = 3, .kernel_w = 3, .padding = 1, .groups = 3},
+    {.batch = 2, .in = 16, .h = 8, .w = 7, .out = 32, .kernel_h = 3, .kernel_w = 2, .padding = 1, .groups = 2},
+    // Strides, of which the input's gradient takes one remainder after the other; some have no tap.
+    {.batch = 2,
+     .in = 16,
+     .h = 10,
+     .w = 9,
+     .out = 24,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .stride_h = 2,
+     .stride_w = 2,
+     .padding = 1},
+    {.batch = 2, .in = 8, .h = 7, .w = 8, .out = 40, .kernel_h = 1, .kernel_w = 1, .stride_h = 2, .stride_w = 2},
+    {.batch = 2,
+     .in = 16,
+     .h = 9,
+     .w = 11,
+     .out = 8,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .stride_h = 2,
+     .stride_w = 3,
+     .padding = 2,
+     .dilation = 2},
+    {.batch = 1, .in = 8, .h = 2, .w = 3, .out = 8, .kernel_h = 2, .kernel_w = 2, .stride_h = 4, .stride_w = 4},
+    // The sum over the pixels in several parts, of which the last one is shorter.
+    {.batch = 9, .in = 8, .h = 15, .w = 13, .out = 8, .kernel_h = 3, .kernel_w = 3, .padding = 1},
+    // The longest axis of a filter; a longer one, and more remainders, which rung 4 takes.
+    {.batch = 1, .in = 8, .h = 17, .w = 18, .out = 8, .kernel_h = 15, .kernel_w = 15, .padding = 2},
+    {.batch = 1, .in = 8, .h = 17, .w = 3, .out = 8, .kernel_h = 16, .kernel_w = 1},
+    {.batch = 1, .in = 8, .h = 11, .w = 9, .out = 8, .kernel_h = 3, .kernel_w = 3, .stride_h = 5, .stride_w = 4},
+};
+
 }  // namespace
 
 TEST_CASE("conv ladder: every rung of the three convolutions") {
@@ -227,31 +281,47 @@ TEST_CASE("conv ladder: every rung of the three convolutions") {
     CHECK_MESSAGE(runs[rung.name] >= (small_cases() ? 3 : 12), std::string(rung.name));
 }
 
-TEST_CASE("conv ladder: an empty batch") {
+TEST_CASE("conv ladder: channels innermost") {
+  Runs runs;
+  int number = 0;
+  for (const Conv& c : kChannelsLast) {
+    const bool even = number++ % 2 == 0;
+    if (!small_cases() || even) check(c, DType::f16, runs);
+    if (!small_cases() || !even) check(c, DType::bf16, runs);
+  }
+  CHECK(runs["channels_last"] == 3 * (small_cases() ? 14 : 28));
+  CHECK(runs["tensor_cores"] == 3 * (small_cases() ? 16 : 32));
+}
+
+TEST_CASE("conv ladder: an empty batch, and no channels") {
   Runs runs;
   const Conv empty{.batch = 0, .in = 4, .h = 5, .w = 4, .out = 6, .kernel_h = 3, .kernel_w = 2};
   for (const DType dtype : {DType::f64, DType::f32, DType::f16}) check(empty, dtype, runs);
+  const Conv no_inputs{.batch = 2, .in = 0, .h = 5, .w = 4, .out = 6, .kernel_h = 3, .kernel_w = 2};
+  const Conv no_outputs{.batch = 2, .in = 6, .h = 5, .w = 4, .out = 0, .kernel_h = 3, .kernel_w = 2};
+  for (const DType dtype : {DType::f32, DType::f16}) check(no_inputs, dtype, runs), check(no_outputs, dtype, runs);
 }
 
 TEST_CASE("conv ladder: the weight's gradient has the same bits each time") {
   const Conv c{.batch = 8, .in = 3, .h = 16, .w = 16, .out = 5, .kernel_h = 3, .kernel_w = 3, .padding = 1};
   Stream stream = current_stream(levin::cuda(0));
-  std::vector<double> first;
-  for (int i = 0; i < 2; ++i) {
-    Convolution convolution(c, DType::f32);
-    TensorView weight;
-    CHECK(convolution.worst(kBackwardWeight, false, [&](const kernels::Conv2dArgs& args) {
-      kernels::conv2d_backward_weight(args, stream);
-      weight = args.weight;
-      device_backend(levin::cuda(0)).synchronize(0);
-      const Tensor copy = levin::empty(c.weight());
-      device_backend(levin::cuda(0))
-          .copy(copy.raw_data(), kCpu, weight.pointer, levin::cuda(0), static_cast<std::size_t>(copy.numel() * 4),
-                stream);
-      const auto values = copy.to_vector<double>();
-      if (i == 0) first = values;
-      CHECK(values == first);
-      return true;
-    }) <= 1.0);
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    std::vector<double> first;
+    for (int i = 0; i < 2; ++i) {
+      const ThreadOrder order(std::to_string(i));
+      Convolution convolution(c, dtype);
+      CHECK(convolution.worst(kBackwardWeight, false, [&](const kernels::Conv2dArgs& args) {
+        kernels::conv2d_backward_weight(args, stream);
+        device_backend(levin::cuda(0)).synchronize(0);
+        const Tensor copy = levin::empty(c.weight(), {.dtype = dtype});
+        device_backend(levin::cuda(0))
+            .copy(copy.raw_data(), kCpu, args.weight.pointer, levin::cuda(0),
+                  static_cast<std::size_t>(copy.numel() * size_of(dtype)), stream);
+        const auto values = copy.to_vector<double>();
+        if (i == 0) first = values;
+        CHECK(values == first);
+        return true;
+      }) <= 1.0);
+    }
   }
 }
