@@ -1,7 +1,7 @@
 #pragma once
 // Geometry of an elementwise operation: the host's plan for its operands, and the part of it that a kernel receives.
 
-#include "kernels/cuda/base/cuda.h"
+#include "kernels/cuda/indexing/divide.cuh"
 
 #include <levin/core/tensor_view.h>
 #include <levin/kernels/elementwise.h>
@@ -14,18 +14,6 @@
 namespace levin::kernels::cuda::elementwise {
 
 inline constexpr int kMostOperands = 4;  ///< the result and three inputs
-
-/// Computes quotients of numbers below 2^31 by one multiplication (Granlund & Montgomery 1994).
-struct Divider {
-  std::uint32_t divisor = 1, multiplier = 1, shift = 0;
-
-  Divider() = default;
-  explicit Divider(std::uint32_t d) : divisor(d) {
-    while ((1u << shift) < d) ++shift;
-    multiplier = static_cast<std::uint32_t>((std::uint64_t{(1u << shift) - d} << 32) / d + 1);
-  }
-  __device__ std::uint32_t quotient(std::uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
-};
 
 /// A kernel argument. Operand 0 is the result. Axes are traversed in steps of one element, or of one pack along the
 /// last axis.

@@ -20,4 +20,18 @@ __device__ inline Division divide(std::int64_t a, std::int64_t b) {
   return {quotient, a - quotient * b};
 }
 
+/// Divides numbers below 2^31 by a divisor of at most 2^31 with one multiplication (Granlund and Montgomery, "Division
+/// by invariant integers using multiplication", 1994).
+struct Divider {
+  std::uint32_t divisor = 1, multiplier = 1, shift = 0;
+
+  Divider() = default;
+  explicit Divider(std::uint32_t d) : divisor(d) {
+    while ((std::uint64_t{1} << shift) < d) ++shift;
+    multiplier = static_cast<std::uint32_t>((((std::uint64_t{1} << shift) - d) << 32) / d + 1);
+  }
+  __device__ std::uint32_t quotient(std::uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
+  __device__ std::uint32_t remainder(std::uint32_t n) const { return n - quotient(n) * divisor; }
+};
+
 }  // namespace levin::kernels::cuda

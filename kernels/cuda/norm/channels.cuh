@@ -2,25 +2,10 @@
 // Batch norm's two kinds of kernels over x (B, C, S): sums over each channel, and elementwise maps with values of the
 // element's channel.
 
+#include "kernels/cuda/indexing/divide.cuh"
 #include "kernels/cuda/reduce/group.cuh"
 
 namespace levin::kernels::cuda {
-
-/// Computes n / divisor and n % divisor for n below 2^31 by a multiplication (Granlund and Montgomery, "Division by
-/// invariant integers using multiplication", 1994).
-class Divider {
- public:
-  explicit Divider(std::uint32_t divisor) : divisor_(divisor) {
-    while ((std::uint64_t{1} << shift_) < divisor) ++shift_;
-    const std::uint64_t power = std::uint64_t{1} << shift_;
-    factor_ = static_cast<std::uint32_t>((power - divisor) * (std::uint64_t{1} << 32) / divisor + 1);
-  }
-  __device__ std::uint32_t quotient(std::uint32_t n) const { return (__umulhi(n, factor_) + n) >> shift_; }
-  __device__ std::uint32_t remainder(std::uint32_t n) const { return n - quotient(n) * divisor_; }
-
- private:
-  std::uint32_t divisor_, factor_ = 0, shift_ = 0;
-};
 
 /// The shape of x.
 struct ChannelShape {

@@ -15,15 +15,15 @@ struct TransposeProblem {
   std::int64_t rows = 0, columns = 0;
   std::int64_t out_pitch = 0, in_pitch = 0;  ///< strides of a column in out and of a row in in
   int dims = 0;                              ///< number of axes of the planes
-  elementwise::Divider sizes[kMaxDims];
+  Divider sizes[kMaxDims];
   std::int64_t strides[2][kMaxDims] = {};  ///< in out, and in in
   std::int64_t planes = 1;
-  elementwise::Divider across, down;  ///< tiles of a plane
+  Divider across, down;  ///< tiles of a plane
 
   /// Cuts planes into tiles and returns the number of tiles.
   std::int64_t cut(int side) {
-    across = elementwise::Divider(static_cast<std::uint32_t>(ceil_div(columns, side)));
-    down = elementwise::Divider(static_cast<std::uint32_t>(ceil_div(rows, side)));
+    across = Divider(static_cast<std::uint32_t>(ceil_div(columns, side)));
+    down = Divider(static_cast<std::uint32_t>(ceil_div(rows, side)));
     return planes * ceil_div(columns, side) * ceil_div(rows, side);
   }
 };

@@ -31,7 +31,7 @@ std::optional<TransposeProblem> find_transpose(const TensorView& out, const Tens
   p.in_pitch = plan.stride(1, row);
   for (int d = 0; d < row; ++d) {
     if (d == column) continue;
-    p.sizes[p.dims] = elementwise::Divider(static_cast<std::uint32_t>(plan.size(d)));
+    p.sizes[p.dims] = Divider(static_cast<std::uint32_t>(plan.size(d)));
     p.strides[0][p.dims] = plan.stride(0, d);
     p.strides[1][p.dims++] = plan.stride(1, d);
     p.planes *= plan.size(d);
