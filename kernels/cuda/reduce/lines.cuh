@@ -2,6 +2,7 @@
 // A reduction as its kernels see it: `outputs` lines of `n` elements each. A line may be cut into pieces, whose
 // accumulators then form lines of their own; so every launch is one level of the same fixed tree.
 
+#include "kernels/cuda/indexing/divide.cuh"
 #include "kernels/cuda/reduce/ops.cuh"
 
 #include <levin/core/tensor_view.h>
@@ -40,6 +41,16 @@ struct ReduceAxes {
     count = std::min(count, kept + 1);
   }
 
+  /// True if the elements of x, taken along the last axis if `along`, form packs of `width` that begin at multiples of
+  /// `width`. An axis that is not taken must step by such multiples.
+  bool packs(std::int64_t width, bool along) const {
+    for (int i = 0; i < count; ++i) {
+      const bool last = along && i == count - 1;
+      if (last ? axis[i].x != 1 || axis[i].size % width != 0 : axis[i].x % width != 0) return false;
+    }
+    return count > 0 || !along;
+  }
+
   /// Returns the offset of element `index` in row-major order.
   __device__ std::int64_t x_at(std::int64_t index) const { return place(index, &Axis::x); }
   __device__ std::int64_t out_at(std::int64_t index) const { return place(index, &Axis::out); }
@@ -53,6 +64,28 @@ struct ReduceAxes {
     }
     return count > 0 ? at + index * (axis[0].*stride) : 0;
   }
+};
+
+/// The elements of a line along at most two axes, at most 2^30 of them: one multiplication locates one.
+struct ReduceWalk {
+  ReduceWalk() = default;
+  explicit ReduceWalk(const ReduceAxes& axes)
+      : inner(axes.axis[axes.count - 1].x),
+        outer(axes.count == 2 ? axes.axis[0].x : 0),
+        by_size(static_cast<std::uint32_t>(axes.axis[axes.count - 1].size)) {}
+  static bool supports(const ReduceAxes& axes) {
+    return (axes.count == 1 || axes.count == 2) && axes.numel() > 0 && axes.numel() <= 1 << 30;
+  }
+
+  /// Returns the offset of element `index`.
+  __device__ std::int64_t at(std::int32_t index) const {
+    const auto i = static_cast<std::uint32_t>(index);
+    const std::uint32_t line = by_size.quotient(i);
+    return line * outer + (i - line * by_size.divisor) * inner;
+  }
+
+  std::int64_t inner = 0, outer = 0;  ///< strides of x in elements
+  Divider by_size{};                  ///< of the inner axis
 };
 
 /// Rounds to the type of `out`, which is floating if and only if the accumulator is.
@@ -83,7 +116,15 @@ struct ReduceLines {
   ReduceFinish finish;
   Acc* partial = nullptr;  ///< (outputs, cuts), written instead of out unless null
 
+  ReduceWalk walk{};    ///< along `reduced`, for kernels that take two axes
+  bool packed = false;  ///< whether the packs that a kernel reads are aligned in memory
+
   bool contiguous() const { return n <= 1 || (reduced.count == 1 && reduced.axis[0].x == 1); }
+  /// True if packs of `width` elements of a line, or else of neighbouring outputs, are aligned in memory.
+  bool packs(std::int64_t width, bool along_lines) const {
+    return reduced.packs(width, along_lines) && kept.packs(width, !along_lines) &&
+           reinterpret_cast<std::uintptr_t>(x) % (static_cast<std::size_t>(width) * sizeof(T)) == 0;
+  }
   void cut(std::int64_t elements) {
     each = elements;
     cuts = n == 0 ? 1 : ceil_div(n, elements);

@@ -104,6 +104,14 @@ void reduce_by_columns(const Op& op, ReduceLines<T, Acc> lines, Stream& stream) 
   if (lines.n <= kShort) return launch_short(op, lines, 1, stream);
   const std::int64_t tiles = ceil_div(lines.outputs, 32);
   lines.cut(piece_of(lines.n, tiles, kPiece));
+  if constexpr (kIsFloating<T>) {
+    if (ReduceWalk::supports(lines.reduced) && lines.packs(kColumnWidth<T>, false)) {
+      lines.walk = ReduceWalk(lines.reduced);
+      constexpr std::int64_t kColumns = kReduceThreads / kColumnSums * kColumnWidth<T>;
+      const std::int64_t blocks = ceil_div(lines.outputs, kColumns) * lines.cuts;
+      return launch_cut(reduce_packed_columns<Op, T, Acc>, blocks, op, lines, stream);
+    }
+  }
   launch_cut(reduce_columns<Op, T, Acc>, tiles * lines.cuts, op, lines, stream);
 }
 
