@@ -93,8 +93,15 @@ void reduce_lines(const Op& op, ReduceLines<T, Acc> lines, Stream& stream) {
     return launch_short(op, lines, lanes, stream);
   }
   lines.cut(piece_of(lines.n, lines.outputs, kPiece));
-  launch_cut(lines.contiguous() ? reduce_vectors<Op, T, Acc> : reduce_scattered<Op, T, Acc>, lines.outputs * lines.cuts,
-             op, lines, stream);
+  auto kernel = lines.contiguous() ? reduce_vectors<Op, T, Acc> : reduce_scattered<Op, T, Acc>;
+  if constexpr (kIsFloating<T>) {
+    if (!lines.contiguous() && ReduceWalk::supports(lines.reduced)) {
+      lines.walk = ReduceWalk(lines.reduced);
+      lines.packed = lines.packs(kRunWidth<T>, true);
+      kernel = reduce_runs<Op, T, Acc>;
+    }
+  }
+  launch_cut(kernel, lines.outputs * lines.cuts, op, lines, stream);
 }
 
 /// For lines whose elements lie further apart than neighbouring outputs.

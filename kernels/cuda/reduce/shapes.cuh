@@ -5,7 +5,9 @@
 
 namespace levin::kernels::cuda {
 
-/// Elements of a pack of neighbouring columns, of floating types: 16 bytes.
+/// Elements of a pack, of floating types: 8 bytes of a line, and 16 of neighbouring columns.
+template <class T>
+inline constexpr int kRunWidth = 8 / static_cast<int>(sizeof(T));
 template <class T>
 inline constexpr int kColumnWidth = 16 / static_cast<int>(sizeof(T));
 
@@ -39,6 +41,65 @@ __global__ void reduce_scattered(Op op, ReduceLines<T, Acc> lines) {
   }
   own = combine_block(op, own);
   if (threadIdx.x == 0) lines.store(task, own);
+}
+
+/// Returns elements [at, at + N) of a line that begins at x.
+template <bool kPacked, int N, class T>
+__device__ inline Pack<T, N> load_run(const T* x, const ReduceWalk& walk, std::int32_t at) {
+  if constexpr (kPacked) {
+    return pack_at<N>(x + walk.at(at));
+  } else {
+    Pack<T, N> pack;
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) pack[i] = x[walk.at(at + i)];
+    return pack;
+  }
+}
+
+/// Adds this thread's share of `n` elements, from element `begin` of the line, to its accumulators: packs of
+/// neighbours, of which four are in flight.
+template <bool kPacked, class Op, class T, class Acc, int kSums>
+__device__ inline void add_run(const Op& op, const T* x, const ReduceWalk& walk, std::int32_t begin, std::int32_t n,
+                               Acc (&sums)[kSums]) {
+  constexpr int kWidth = kRunWidth<T>, kPacks = 4, kStep = kReduceThreads * kWidth;
+  std::int32_t at = static_cast<int>(threadIdx.x) * kWidth;
+  for (; at + (kPacks - 1) * kStep + kWidth <= n; at += kPacks * kStep) {  // no branch inside keeps loads together
+    Pack<T, kWidth> packs[kPacks];
+    LEVIN_PRAGMA_UNROLL
+    for (int p = 0; p < kPacks; ++p) packs[p] = load_run<kPacked, kWidth>(x, walk, begin + at + p * kStep);
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < kPacks * kWidth; ++i) {
+      sums[i % kSums] = op.combine(sums[i % kSums], op.template map<Acc>(packs[i / kWidth][i % kWidth]));
+    }
+  }
+  for (; at < n; at += kStep) {
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < kWidth; ++i) {
+      if (at + i < n) sums[i % kSums] = op.combine(sums[i % kSums], op.template map<Acc>(x[walk.at(begin + at + i)]));
+    }
+  }
+}
+
+/// The same for a line of two axes, as the pixels of a channel in a batch of images: a thread has four packs of 8 bytes
+/// in flight. Where packs are not aligned, it reads their elements one by one.
+template <class Op, class T, class Acc>
+__global__ void __launch_bounds__(kReduceThreads, 4) reduce_runs(Op op, ReduceLines<T, Acc> lines) {
+  constexpr int kSums = kRunWidth<T>;
+  const std::int64_t task = static_cast<std::int64_t>(blockIdx.x);
+  const auto begin = static_cast<std::int32_t>(lines.first_of(task));
+  const auto n = static_cast<std::int32_t>(lines.length_of(task));
+  const T* const x = lines.x + lines.kept.x_at(lines.output_of(task));
+  Acc sums[kSums];
+  LEVIN_PRAGMA_UNROLL
+  for (int s = 0; s < kSums; ++s) sums[s] = Op::template neutral<Acc>();
+  if (lines.packed) {
+    add_run<true>(op, x, lines.walk, begin, n, sums);
+  } else {
+    add_run<false>(op, x, lines.walk, begin, n, sums);
+  }
+  for (int s = 1; s < kSums; ++s) sums[0] = op.combine(sums[0], sums[s]);
+  const Acc all = combine_block(op, sums[0]);
+  if (threadIdx.x == 0) lines.store(task, all);
 }
 
 /// Every column of a piece has this many accumulators, in turn.
