@@ -70,7 +70,7 @@ void add_gemm(std::vector<Entry>& list, Scale scale);
 void add_conv(std::vector<Entry>& list, Scale scale);
 void add_attention(std::vector<Entry>& list, Scale scale);
 void add_lines(std::vector<Entry>& list, Scale scale);    ///< reduce, softmax, layer_norm, transpose
-void add_streams(std::vector<Entry>& list, Scale scale);  ///< elementwise, adamw, scan, sort
+void add_streams(std::vector<Entry>& list, Scale scale);  ///< families without a ladder
 
 // Helpers for the families.
 

@@ -181,7 +181,7 @@ sanitize() {
   fi
   part "$1" 115 LEVIN_CUDA_CACHING=0 LEVIN_CUBLAS_LIBRARY=/none LEVIN_CUDNN_LIBRARY=/none \
     "$sanitizer" --tool "$1" --error-exitcode 9 "$here/bin/levin_bench_cuda" --check --one-process \
-    reduce softmax layer_norm transpose add adamw scan sort sgemm hgemm attention attention_backward conv
+    reduce softmax layer_norm transpose add adamw scan sort pool pool_backward column_sum channel_sum sgemm hgemm attention attention_backward conv
 }
 train() {
   local epochs=2 least=0.65

@@ -101,6 +101,26 @@ def adamw(torch, like, s):
     return torch.optim.AdamW(parameters, lr=1e-3, fused=True).step
 
 
+def images(like, s, side):
+    return like(s["batch"], s["channels"], side, side)
+
+
+def pool(torch, like, s):
+    x = images(like, s, s["side"])
+    return lambda: torch.nn.functional.max_pool2d(x, 2, return_indices=True)
+
+
+def pool_backward(torch, like, s):
+    x, g = images(like, s, s["side"]), images(like, s, s["side"] // 2)
+    indices = torch.nn.functional.max_pool2d(x, 2, return_indices=True)[1]
+    return lambda: torch.ops.aten.max_pool2d_with_indices_backward(g, x, [2, 2], [2, 2], [0, 0], [1, 1], False, indices)
+
+
+def channel_sum(torch, like, s):
+    x = images(like, s, s["side"])
+    return lambda: x.sum((0, 2, 3))
+
+
 LAYOUTS = {family: ("contiguous_format", "channels_last")
            for family in ("conv", "conv_backward_input", "conv_backward_weight")}
 
@@ -117,6 +137,8 @@ FAMILIES = {
     "layer_norm": {"torch": layer_norm}, "transpose": {"torch": transpose}, "add": {"torch": add},
     "gelu": {"torch": vector(lambda torch, x: torch.nn.functional.gelu(x))}, "adamw": {"torch": adamw},
     "scan": {"torch": vector(lambda torch, x: x.cumsum(0))},
+    "pool": {"torch": pool}, "pool_backward": {"torch": pool_backward}, "channel_sum": {"torch": channel_sum},
+    "column_sum": {"torch": lines(lambda torch, x: x.sum(0))},
     "sort": {"torch": vector(lambda torch, x: x.sort(stable=True))},
 }
 
