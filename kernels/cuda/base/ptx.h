@@ -39,6 +39,9 @@
 //
 // Others:
 //   named_barrier(id, threads)   barrier 1 to 15 (0 is that of __syncthreads) of `threads` threads, whole warps
+//   named_barrier_arrive(id, threads)   counts as one of the threads of named_barrier, and does not wait
+//   set_registers<count, more>() gives each thread of the warpgroup this many registers, a multiple of 8: more than it
+//                                had, or fewer; the block must be compiled for one block a multiprocessor
 //   fence_proxy_async()          makes ordinary writes to shared memory visible to TMA and wgmma
 //   prefetch_l2(global)          prefetches the line to L2
 //   lane_id(), warp_id()         index of this thread in its warp, of its warp in the block

@@ -22,6 +22,15 @@ __device__ inline SharedOperand shared_operand(const void* tile, int block_strid
 #define LEVIN_PTX_IF_WGMMA(...) __trap()
 #endif
 
+template <int count, bool more>
+__device__ inline void set_registers() {
+  if constexpr (more) {
+    LEVIN_PTX_IF_WGMMA(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count)));
+  } else {
+    LEVIN_PTX_IF_WGMMA(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count)));
+  }
+}
+
 __device__ inline void wgmma_fence() { LEVIN_PTX_IF_WGMMA(asm volatile("wgmma.fence.sync.aligned;" ::: "memory")); }
 __device__ inline void wgmma_commit() {
   LEVIN_PTX_IF_WGMMA(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"));

@@ -1,10 +1,10 @@
 #pragma once
 // Rung 9, which ships for 16-bit floats on GPUs of compute capability 9.
-// Idea: wgmma, by which four warps multiply 64 rows by up to 256 columns straight from shared memory: no ldmatrix, no
-// fragments in registers, and a product that runs while its warps start the next copies. Changes against rung 7: a block
-// has two warpgroups, each with 64 rows of the tile; operands along the lines lie in blocks of 64 lines, as wgmma reads
-// them; one product is in flight, so that a buffer is free two tiles later, and there are four buffers. Bound: the L2
-// cache, from which every block reads its own tiles. Gained: not yet measured.
+// Idea: wgmma, by which four warps multiply 64 rows by up to 256 columns straight from shared memory, without ldmatrix
+// and fragments in registers, while a third group of four warps does nothing but copy. Changes against rung 7: a block
+// has a copying warpgroup and two multiplying ones, each with 64 rows of the tile, which meet at two barriers for each
+// of four buffers (it has arrived; it is free again); operands along the lines lie in blocks of 64 lines, as wgmma reads
+// them. Bound: the L2 cache, from which every block reads its own tiles. Gained: not yet measured.
 
 #include "kernels/cuda/hgemm/07_persistent.cuh"
 
@@ -35,18 +35,18 @@ struct GroupTile {
   static constexpr int kStepBytes = kAlongLines ? 16 * 128 : 16 * 2;
 };
 
-/// The geometry of the rung: a tile of 128 x N, 64 rows for each warpgroup.
+/// The geometry of the rung: a tile of 128 x N, 64 rows for each multiplying warpgroup. kThreads copy.
 template <class T_, Layout layout_a, Layout layout_b, int N, int Stages>
 struct GroupTiles {
   using T = T_;
   using A = GroupTile<T, layout_a, 128>;
   using B = GroupTile<T, layout_b, N>;
-  static constexpr int kM = 128, kN = N, kDepth = 64, kThreads = 256, kStages = Stages;
+  static constexpr int kM = 128, kN = N, kDepth = 64, kThreads = 128, kBlock = 384, kStages = Stages;
   static constexpr int kStage = A::kElements + B::kElements;  // elements of both tiles
   static constexpr std::size_t kShared = sizeof(T) * kStage * Stages;
 };
 
-/// A warpgroup's sums: 64 rows of the block's tile.
+/// A multiplying warpgroup's sums: 64 rows of the block's tile.
 template <class Tiles>
 struct GroupSums {
   using T = typename Tiles::T;
@@ -77,7 +77,7 @@ struct GroupSums {
   __device__ void write(const Out& out, const TilePlace& place) const {
     const int lane = ptx::lane_id(), warp = static_cast<int>(threadIdx.x) / 32;
     const bool odd = lane % 2 == 1;
-    const int row = place.row * Tiles::kM + warp * 16 + lane / 4;
+    const int row = place.row * Tiles::kM + (warp - 4) * 16 + lane / 4;
     const int column = place.column * Tiles::kN + (odd ? 8 : 0) + lane % 4 / 2 * 4;
     LEVIN_PRAGMA_UNROLL
     for (int j = 0; j < kColumnTiles; j += 2) {
@@ -94,35 +94,64 @@ struct GroupSums {
   }
 
  private:
-  __device__ static int group() { return static_cast<int>(threadIdx.x) / 128; }
+  __device__ static int group() { return static_cast<int>(threadIdx.x) / 128 - 1; }
 };
 
+/// The barriers of a block: a buffer has arrived, or is free again.
+template <class Tiles>
+struct StageBarriers {
+  __device__ static void wait_full(int stage) { ptx::named_barrier(1 + stage, Tiles::kBlock); }
+  __device__ static void set_full(int stage) { ptx::named_barrier_arrive(1 + stage, Tiles::kBlock); }
+  __device__ static void wait_free(int stage) { ptx::named_barrier(1 + Tiles::kStages + stage, Tiles::kBlock); }
+  __device__ static void set_free(int stage) { ptx::named_barrier_arrive(1 + Tiles::kStages + stage, Tiles::kBlock); }
+};
+
+/// The copying warpgroup's work: `total` tiles of K. A buffer is free only when the products of the next have begun, so
+/// one less than the buffers but one may be in flight. As in CUTLASS, no proxy fence stands between cp.async and wgmma:
+/// it would also wait for the copies in flight.
+template <class Tiles>
+__device__ void copy_tiles(HalfStream<Tiles>& stream, typename Tiles::T* shared, int total) {
+  using Barriers = StageBarriers<Tiles>;
+  constexpr int kLag = Tiles::kStages - 2;
+  for (int tile = 0; tile < total + kLag; ++tile) {
+    const int stage = tile % Tiles::kStages;
+    if (tile >= Tiles::kStages && tile < total) Barriers::wait_free(stage);
+    stream.fetch(shared + stage * Tiles::kStage);
+    if (tile < kLag) continue;
+    ptx::cp_async_wait<kLag>();
+    Barriers::set_full((tile - kLag) % Tiles::kStages);
+  }
+}
+
 template <class Tiles, class Out>
-__global__ void __launch_bounds__(Tiles::kThreads, 1)
+__global__ void __launch_bounds__(Tiles::kBlock, 1)
     hgemm_warpgroups(Problem<typename Tiles::T> p, Out out, TileGrid grid) {
   using T = typename Tiles::T;
-  constexpr int kAhead = Tiles::kStages - 2;  // tiles in flight; the two others are being read
-  T* shared = dynamic_shared<T>();            // (stage, A's tile then B's)
+  using Barriers = StageBarriers<Tiles>;
+  constexpr int kStages = Tiles::kStages;
+  T* shared = dynamic_shared<T>();  // (stage, A's tile then B's)
   HalfStream<Tiles> stream(p, grid);
-  LEVIN_PRAGMA_UNROLL
-  for (int i = 0; i < kAhead; ++i) stream.fetch(shared + i * Tiles::kStage);
-
-  GroupSums<Tiles> group;
-  int stage = 0;
-  for (auto index = static_cast<int>(blockIdx.x); index < grid.count(); index += static_cast<int>(gridDim.x)) {
-    for (int tile = 0; tile < stream.tiles_of_k; ++tile) {
-      ptx::cp_async_wait<kAhead - 1>();
-      // The stage has arrived for all, and all have waited for the products of the last but one tile. As in CUTLASS,
-      // no proxy fence stands between cp.async and wgmma: it would also wait for the copies in flight.
-      __syncthreads();
-      group.multiply(shared + stage * Tiles::kStage, tile == 0);
-      const int free = stage + kAhead < Tiles::kStages ? stage + kAhead : stage + kAhead - Tiles::kStages;
-      stream.fetch(shared + free * Tiles::kStage);
-      stage = stage + 1 == Tiles::kStages ? 0 : stage + 1;
-      ptx::wgmma_wait<1>();
+  const int own = static_cast<int>((grid.count() - 1 - blockIdx.x) / gridDim.x + 1);  // tiles of C
+  const int tiles_of_k = stream.tiles_of_k, total = own * tiles_of_k;
+  if (threadIdx.x < Tiles::kThreads) {
+    ptx::set_registers<72, false>();
+    copy_tiles<Tiles>(stream, shared, total);
+  } else {
+    ptx::set_registers<216, true>();
+    GroupSums<Tiles> group;
+    int begun = 0, freed = 0;  // tiles of K
+    for (auto index = static_cast<int>(blockIdx.x); index < grid.count(); index += static_cast<int>(gridDim.x)) {
+      for (int tile = 0; tile < tiles_of_k; ++tile, ++begun) {
+        Barriers::wait_full(begun % kStages);
+        group.multiply(shared + begun % kStages * Tiles::kStage, tile == 0);
+        ptx::wgmma_wait<1>();
+        for (; freed < begun; ++freed) {
+          if (freed + kStages < total) Barriers::set_free(freed % kStages);
+        }
+      }
+      group.wait();
+      group.write(out, grid.at(index));
     }
-    group.wait();
-    group.write(out, grid.at(index));
   }
 }
 

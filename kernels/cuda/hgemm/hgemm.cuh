@@ -9,9 +9,10 @@
 
 namespace levin::kernels::cuda {
 
-/// Launches a rung's kernel of persistent blocks with `shared` bytes, of which `resident` fit on a multiprocessor.
+/// Launches a rung's kernel of persistent blocks of `threads` with `shared` bytes, of which `resident` fit on a
+/// multiprocessor.
 template <class Tiles, class Activation, class Kernel>
-void run_hgemm_tiles(Kernel kernel, std::size_t shared, const Problem<typename Tiles::T>& p, int resident,
+void run_hgemm_tiles(Kernel kernel, int threads, std::size_t shared, const Problem<typename Tiles::T>& p, int resident,
                      Stream& stream) {
   TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true);
   grid.group = 8;
@@ -21,7 +22,7 @@ void run_hgemm_tiles(Kernel kernel, std::size_t shared, const Problem<typename T
   const std::int64_t most = attribute_of(stream, cudaDevAttrMultiProcessorCount) * resident;
   launch(kernel,
          {.grid = static_cast<unsigned>(std::min(grid.count(), most)),
-          .block = Tiles::kThreads,
+          .block = static_cast<unsigned>(threads),
           .shared = shared,
           .stream = stream},
          p, out, grid);
@@ -41,7 +42,7 @@ bool can_hgemm_persistent(const Problem<T>& p) {
 template <class Tiles, class Activation>
 void run_persistent_tiles(const Problem<typename Tiles::T>& p, int resident, Stream& stream) {
   run_hgemm_tiles<Tiles, Activation>(hgemm_persistent<Tiles, kHalfStages, Epilogue<typename Tiles::T, Activation>>,
-                                     kHalfShared<Tiles>, p, resident, stream);
+                                     Tiles::kThreads, kHalfShared<Tiles>, p, resident, stream);
 }
 
 template <class T, Layout a, Layout b, class Activation>
@@ -73,7 +74,8 @@ std::int64_t blocks_of(const Problem<typename Tiles::T>& p) {
 template <class T, Layout a, Layout b, class Activation>
 void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
   const auto run = [&]<class Tiles>() {
-    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kShared, p, 1, stream);
+    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kBlock, Tiles::kShared,
+                                       p, 1, stream);
   };
   if (blocks_of<LargeGroupTiles<T, a, b>>(p) >= 100) return run.template operator()<LargeGroupTiles<T, a, b>>();
   run.template operator()<SmallGroupTiles<T, a, b>>();

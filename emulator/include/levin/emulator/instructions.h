@@ -43,5 +43,7 @@ void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, 
 
 /// bar.sync of `threads` threads, whole warps, at barrier `id` (0 to 15).
 void named_barrier(int id, int threads, Site site);
+/// bar.arrive: as bar.sync, without waiting.
+void named_barrier_arrive(int id, int threads, Site site);
 
 }  // namespace levin::emulator
