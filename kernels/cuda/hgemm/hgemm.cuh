@@ -3,6 +3,7 @@
 // that have wgmma and rung 7 for others, else rung 8; the tile depends on the size of C.
 
 #include "kernels/cuda/base/scratch.h"
+#include "kernels/cuda/hgemm/07_persistent.cuh"
 #include "kernels/cuda/hgemm/08_any_operand.cuh"
 #include "kernels/cuda/hgemm/09_warpgroups.cuh"
 #include "kernels/cuda/matmul/choice.h"
@@ -74,7 +75,7 @@ std::int64_t blocks_of(const Problem<typename Tiles::T>& p) {
 template <class T, Layout a, Layout b, class Activation>
 void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
   const auto run = [&]<class Tiles>() {
-    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kBlock, Tiles::kShared,
+    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kThreads, Tiles::kShared,
                                        p, 1, stream);
   };
   if (blocks_of<LargeGroupTiles<T, a, b>>(p) >= 100) return run.template operator()<LargeGroupTiles<T, a, b>>();

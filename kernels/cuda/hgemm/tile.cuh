@@ -19,7 +19,6 @@ struct HalfTile {
   static constexpr int kRows = layout == Layout::along_k ? Lines : Depth;
   static constexpr int kColumns = layout == Layout::along_k ? Depth : Lines;
   static constexpr int kElements = Lines * Depth;
-  static constexpr int kPitch = kColumns;  ///< distance of rows
   static_assert(kColumns % 64 == 0);
 
   /// Returns the offset of the chunk that begins at (row, column).
@@ -67,7 +66,7 @@ struct HalfCopy {
   static constexpr int kCopies = Tile::kRows / kRowsAtOnce;
   static constexpr bool kAlongK = Tile::kLayout == Layout::along_k;
   static_assert(Threads % kChunksAcross == 0 && Tile::kRows % kRowsAtOnce == 0);
-  static_assert(kRowsAtOnce % 4 == 0);
+  static_assert(kRowsAtOnce % 8 == 0);  // all of a thread's chunks are permuted alike
 
   const T* from;   ///< this thread's first chunk of the next tile
   int lines_left;  ///< lines left in the operand from that chunk's line on
@@ -84,15 +83,12 @@ struct HalfCopy {
     steps_left -= kAlongK ? column() : row();
     const int rows_left = kAlongK ? lines_left : steps_left, columns_left = kAlongK ? steps_left : lines_left;
     const T* source = from;
-    // Rows eight apart are permuted alike.
-    T* const even = tile + Tile::at(row(), column());
-    T* const odd = kRowsAtOnce % 8 == 0 ? even : tile + Tile::at(row() + 4, column()) - 4 * Tile::kPitch;
-    const auto to = [&](int i) { return (i % 2 == 0 ? even : odd) + i * kRowsAtOnce * Tile::kPitch; };
+    T* const to = tile + Tile::at(row(), column());
     // All inside: a few instructions. (ptxas 13.0 mistakes `across == 8` here: the branch takes a clamped minimum's bit.)
     if (Async && columns_left >= 8 && (kCopies - 1) * kRowsAtOnce < rows_left) {
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < kCopies; ++i) {
-        ptx::cp_async16(to(i), source);
+        ptx::cp_async16(to + i * kRowsAtOnce * Tile::kColumns, source);
         source += kRowsAtOnce * pitch(x);
       }
     } else {
@@ -101,9 +97,9 @@ struct HalfCopy {
       for (int i = 0; i < kCopies; ++i) {
         const int inside = i * kRowsAtOnce < rows_left ? across : 0;
         if constexpr (Async) {
-          ptx::cp_async16(to(i), source, inside * 2);  // 0 bytes: reads nothing
+          ptx::cp_async16(to + i * kRowsAtOnce * Tile::kColumns, source, inside * 2);  // 0 bytes: reads nothing
         } else {
-          pack_at<8>(to(i)) = load_eight(source, inside);
+          pack_at<8>(to + i * kRowsAtOnce * Tile::kColumns) = load_eight(source, inside);
         }
         source += kRowsAtOnce * pitch(x);
       }
