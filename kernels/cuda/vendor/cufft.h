@@ -38,7 +38,8 @@ struct Functions {
 
 }  // namespace cufft_api
 
-/// True if cuFFT can be opened; asked once. Never in the emulator, whose memory no GPU reads.
+/// True if cuFFT can be opened; asked once. In the emulator only a library that LEVIN_CUFFT_LIBRARY names counts: a
+/// stand-in, because the real one does not read the emulator's memory.
 bool has_cufft();
 
 enum class CufftKind { complex, to_half, to_real };
@@ -50,8 +51,8 @@ struct CufftCall {
   bool operator==(const CufftCall&) const = default;
 };
 
-/// Transforms `lines` lines of n elements without scaling. `in` may be overwritten if the kind is to_real. Throws
-/// DeviceError with cuFFT's number.
+/// Transforms `lines` lines of n elements without scaling. `in` and `out` do not overlap and may begin at any element;
+/// `in` may be overwritten if the kind is to_real. Throws DeviceError with cuFFT's number.
 void run_cufft(const CufftCall& call, const void* in, void* out, Stream& stream);
 
 }  // namespace levin::kernels::cuda
