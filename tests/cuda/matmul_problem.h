@@ -69,6 +69,14 @@ struct Matrices {
   }
 };
 
+/// The element of a product whose error is largest in relation to its allowed rounding error.
+struct WorstElement {
+  double ratio = 0;  ///< error over allowance; above 1 the element is wrong
+  int64_t row = -1, column = -1;
+  double got = 0, expected = 0;
+  double product = 0;  ///< expected alpha A B alone, without beta C and the bias
+};
+
 class Product {
  public:
   static constexpr int64_t kGuard = 32;
@@ -110,19 +118,19 @@ class Product {
   }
   TensorView residual_view() const { return device_residual_.tensor_view(); }
 
-  /// Returns the worst error relative to the allowed rounding error; a value above 1 is wrong. `operand_unit` is the
-  /// relative rounding of the operands; after(x, i) is the epilogue of element i.
+  /// Returns the element with the worst error relative to the allowed rounding error. `operand_unit` is the relative
+  /// rounding of the operands, `product_unit` the one of alpha A B before anything is added to it; after(x, i) is the
+  /// epilogue of element i.
   template <class F>
-  double worst(double operand_unit, F after) const {
+  WorstElement worst_element(double operand_unit, double product_unit, F after) const {
     const std::vector<double> got = to_host(device_c_).to_vector<double>(), before = c.to_vector<double>();
     const std::vector<double> av = a.to_vector<double>(), bv = b.to_vector<double>(), shift = bias.to_vector<double>();
     for (int64_t i = c.numel() - kGuard; i < c.numel(); ++i) {
-      if (got[at(i)] != before[at(i)]) return std::numeric_limits<double>::infinity();
+      if (got[at(i)] != before[at(i)]) return {.ratio = std::numeric_limits<double>::infinity(), .got = got[at(i)]};
     }
     const double unit = c.dtype() == DType::f64 ? 0x1p-53 : 0x1p-24;
     const double rounding = c.dtype() == DType::f16 ? 0x1p-11 : c.dtype() == DType::bf16 ? 0x1p-8 : unit;
-    Largest result;
-    result.add(0);  // an empty product only compares the guards
+    WorstElement worst;  // stays 0 for an empty product, which only compares the guards
     for (int64_t e = 0; e < p.batch * p.m * p.n; ++e) {
       const int64_t item = e / (p.m * p.n), i = e / p.n % p.m, j = e % p.n;
       double sum = 0, magnitude = 0;
@@ -133,17 +141,25 @@ class Product {
         magnitude += std::abs(x * y);
       }
       sum *= p.alpha, magnitude *= std::abs(p.alpha);
+      const double product = sum;
       if (p.beta != 0) sum += p.beta * before[at(e)], magnitude += std::abs(p.beta * before[at(e)]);
       if (p.bias) sum += shift[at(j)], magnitude += std::abs(shift[at(j)]);
       const double expected = after(sum, e);
       const double allowed = (static_cast<double>(p.k + 6) * unit + 2 * operand_unit) * (magnitude + 1e-6) +
-                             rounding * std::abs(expected) + 0x1p-25;
-      result.add(std::abs(got[at(e)] - expected) / allowed);
+                             rounding * std::abs(expected) + product_unit * std::abs(product) + 0x1p-25;
+      double ratio = std::abs(got[at(e)] - expected) / allowed;
+      if (!std::isfinite(ratio)) ratio = std::numeric_limits<double>::infinity();
+      if (ratio > worst.ratio) worst = {ratio, i, j, got[at(e)], expected, product};
     }
-    return result.value();
+    return worst;
   }
-  double worst(double operand_unit = 0) const {
-    return worst(operand_unit, [](double x, int64_t) { return x; });
+  template <class F>
+  double worst(double operand_unit, F after) const {
+    return worst_element(operand_unit, 0, after).ratio;
+  }
+  double worst(double operand_unit = 0) const { return worst_element(operand_unit, 0).ratio; }
+  WorstElement worst_element(double operand_unit, double product_unit) const {
+    return worst_element(operand_unit, product_unit, [](double x, int64_t) { return x; });
   }
 
   Problem p;

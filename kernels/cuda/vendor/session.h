@@ -41,8 +41,8 @@ class Session {
   void* handle_;
 };
 
-/// Fills contiguous `out` with bias (n), one value per index of `axis`. A library that then adds its sums to the result
-/// rounds once, as Levin's kernels do.
+/// Fills contiguous `out` with bias (n), one value per index of `axis`, to which a library then adds its sums. Levin's
+/// kernels then round once. cuBLAS may also round sums to a 16-bit type before it adds them (tests/cuda/vendor).
 void fill_with_bias(const TensorView& out, const TensorView& bias, int axis, Stream& stream);
 
 }  // namespace levin::kernels::cuda

@@ -1,82 +1,16 @@
 // cuBLAS and cuDNN as backends. A stand-in (fake/) computes with simple loops and refuses what the libraries refuse.
-#include <levin/autograd/ops.h>
-#include <levin/kernels/conv.h>
-#include <levin/kernels/cuda.h>
-
-#include <doctest/doctest.h>
-
-#include <cmath>
-
-#include "cuda/matmul_problem.h"
 #include "cuda/run_again.h"
+#include "cuda/vendor/problems.h"
 #include "kernels/cuda/vendor/library.h"
-#include "support/tolerance.h"
 
 #if __has_include(<levin/emulator/devices.h>)
-#include <dlfcn.h>
-
 #include <thread>
 
-#include "cuda/vendor/fake/fake.h"
+#include "cuda/vendor/fake_record.h"
 #endif
 
 using namespace levin;
 using namespace levin::test;
-
-namespace {
-
-/// Compares with sums in double.
-void check_product(const Problem& p, DType dtype, double operand_unit = 0) {
-  Product product(p, dtype);
-  Stream stream = current_stream(levin::cuda(0));
-  kernels::matmul(product.args(), stream);
-  const double worst = product.worst(operand_unit);
-  CHECK_MESSAGE(worst <= 1.0, name_of(dtype) << " " << describe(p) << " error over allowance " << worst);
-}
-
-/// Small integers, whose sums are exact in every type and order.
-Tensor integers(const Shape& sizes, DType dtype, int step) {
-  std::vector<double> v(at(sizes.numel()));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>((i * at(step) + i / 7) % 5) - 2;
-  return from_data(v, sizes, {.dtype = dtype, .device = levin::cuda(0)});
-}
-
-struct Layer {
-  Shape x, weight, y;
-  Conv2dOptions options = {};
-};
-
-const Layer kLayers[] = {
-    {{2, 3, 7, 6}, {4, 3, 3, 2}, {2, 4, 5, 5}},
-    {{3, 4, 9, 8}, {6, 4, 3, 3}, {3, 6, 6, 3}, {.stride = {2, 3}, .padding = {2, 1}}},
-    {{2, 4, 8, 9}, {6, 2, 2, 3}, {2, 6, 8, 9}, {.padding = 1, .dilation = {2, 1}, .groups = 2}},
-    {{2, 3, 6, 6}, {3, 1, 3, 3}, {2, 3, 2, 2}, {.stride = 2, .groups = 3}},
-};
-
-/// Returns the results of conv2d and its two gradients, each computed from the other two tensors.
-std::vector<std::vector<double>> run_layer(const Layer& layer, DType dtype) {
-  const Conv2dOptions& o = layer.options;
-  const Tensor x = integers(layer.x, dtype, 3), weight = integers(layer.weight, dtype, 2);
-  const Tensor y = integers(layer.y, dtype, 4);
-  const Tensor y_bias = integers({layer.y[1]}, dtype, 1), x_bias = integers({layer.x[1]}, dtype, 2);
-  Stream stream = current_stream(levin::cuda(0));
-  std::vector<std::vector<double>> values;
-  const auto run = [&](auto& table, const Tensor& to_x, const Tensor& to_weight, const Tensor& to_y, const Tensor& bias,
-                       const Tensor& result) {
-    table({to_x.tensor_view(), to_weight.tensor_view(), bias.defined() ? bias.tensor_view() : TensorView{},
-           to_y.tensor_view(), o.stride[0], o.stride[1], o.padding[0], o.padding[1], o.dilation[0], o.dilation[1],
-           o.groups},
-          stream);
-    values.push_back(result.to_vector<double>());
-  };
-  const Tensor new_x = full_like(x, NAN), new_weight = full_like(weight, NAN), new_y = full_like(y, NAN);
-  run(kernels::conv2d, x, weight, new_y, y_bias, new_y);
-  run(kernels::conv2d_backward_input, new_x, weight, y, x_bias, new_x);
-  run(kernels::conv2d_backward_weight, x, new_weight, y, {}, new_weight);
-  return values;
-}
-
-}  // namespace
 
 TEST_CASE("vendor: the default is our own kernels, and unknown names are refused") {
   CHECK(cuda::preferred_blas_library() == "levin");
@@ -146,15 +80,17 @@ class Chosen {
     cuda::set_preferred_conv_library("levin");
     cuda::set_allow_tf32(false);
   }
-  static FakeVendor& record() {
-    static FakeVendor& r = *[] {
-      void* const library = dlopen(LEVIN_VENDOR_FAKE, RTLD_NOW);
-      REQUIRE(library);
-      return reinterpret_cast<FakeVendor* (*)()>(dlsym(library, "levin_fake_vendor"))();
-    }();
-    return r;
-  }
+  static FakeVendor& record() { return fake_record(); }
 };
+
+/// Compares with sums in double.
+void check_product(const Problem& p, DType dtype, double operand_unit = 0) {
+  Product product(p, dtype);
+  Stream stream = current_stream(levin::cuda(0));
+  kernels::matmul(product.args(), stream);
+  const double worst = product.worst(operand_unit);
+  CHECK_MESSAGE(worst <= 1.0, name_of(dtype) << " " << describe(p) << " error over allowance " << worst);
+}
 
 int products() { return Chosen::record().products + Chosen::record().batched_products; }
 
@@ -368,31 +304,5 @@ TEST_CASE("vendor: our own kernels compute convolutions that cuDNN does not supp
   const std::vector<float> wanted = conv2d(x, x).to_vector<float>();
   Chosen::record().next_status = 3002;  // not supported: shape
   CHECK(conv2d(x, x).to_vector<float>() == wanted);
-}
-#else
-TEST_CASE("vendor: the installed libraries match our own kernels") {
-  const std::string no_blas = message_of([] { cuda::set_preferred_blas_library("cublas"); });
-  CHECK_MESSAGE((no_blas.empty() || no_blas.find("cannot be opened") != std::string::npos), no_blas);
-  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
-    for (const bool ta : {false, true}) {
-      check_product({.m = 65, .n = 34, .k = 77, .batch = 2, .transpose_a = ta, .beta = 2}, dtype);
-      check_product({.m = 130, .n = 64, .k = 96, .transpose_b = ta, .multiple = 8, .bias = true}, dtype);
-    }
-  }
-  cuda::set_preferred_blas_library("levin");
-  for (const Layer& layer : kLayers) {
-    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
-      const auto wanted = run_layer(layer, dtype);
-      const std::string no_conv = message_of([] { cuda::set_preferred_conv_library("cudnn"); });
-      CHECK_MESSAGE((no_conv.empty() || no_conv.find("cannot be opened") != std::string::npos), no_conv);
-      const auto got = run_layer(layer, dtype);
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        for (std::size_t e = 0; e < wanted[i].size(); ++e) {  // transforms round more than sums
-          CHECK(std::abs(got[i][e] - wanted[i][e]) <= epsilon(dtype) * std::abs(wanted[i][e]) + 0x1p-14);
-        }
-      }
-      cuda::set_preferred_conv_library("levin");
-    }
-  }
 }
 #endif

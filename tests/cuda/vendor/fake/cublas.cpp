@@ -26,7 +26,7 @@ struct Handle {
 
 struct Product {
   int m, n, k;
-  bool transpose_a, transpose_b, tf32;
+  bool transpose_a, transpose_b, tf32, rounds;
   Type type;
   const void *a, *b;
   void* c;
@@ -56,7 +56,7 @@ __global__ void multiply(Product p) {
     sum += x * y;
   }
   const long long place = item * p.stride_c + i + j * p.ldc;
-  double result = p.alpha * sum;
+  double result = p.rounds ? rounded(p.alpha * sum, p.type) : p.alpha * sum;
   if (p.beta != 0) result += p.beta * load(p.c, p.type, place);
   store(p.c, p.type, place, result);
 }
@@ -95,6 +95,7 @@ int run(Handle& h, int a_operation, int b_operation, Product p, const void* alph
     return kInvalidValue;
   }
   p.transpose_a = a_operation == 1, p.transpose_b = b_operation == 1, p.tf32 = compute == 77;
+  p.rounds = record.rounds_products;
   p.alpha = scalar(alpha, p.type == Type::f64), p.beta = scalar(beta, p.type == Type::f64);
   p.workspace = h.workspace, p.bytes = h.bytes;
   if (!is_valid(h, p)) return kInvalidValue;

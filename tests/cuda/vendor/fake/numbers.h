@@ -46,6 +46,13 @@ inline void store(void* p, Type type, long long i, double x) {
   }
 }
 
+/// Rounds to the type.
+inline double rounded(double x, Type type) {
+  double y = 0;
+  store(&y, type, 0, x);
+  return load(&y, type, 0);
+}
+
 /// Keeps the 10 bits of mantissa of TF32.
 inline double to_tf32(double x) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
