@@ -8,9 +8,9 @@ set(LEVIN_LADDER_SOURCE "/ladder[^/]*\\.(cpp|cu)$")
 include(LevinCuda)
 
 # levin_batches(<target> <name> <size> <source>...) compiles sources in batches (unity builds) of `size` files, so that
-# headers are read once a batch. Highway's files have batches of their own, and what the kernels for the emulator replace
-# stays alone. LEVIN_UNITY=OFF compiles every file by itself. The sources belong to the folder of the CMakeLists.txt that
-# calls.
+# headers are read once a batch. Highway's files have batches of their own, and what the kernels for the emulator or
+# nvcc's files replace stays alone, so that the batches with and without nvcc are the same. LEVIN_UNITY=OFF compiles every
+# file by itself. The sources belong to the folder of the CMakeLists.txt that calls.
 function(levin_batches target name size)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${LEVIN_UNITY} UNITY_BUILD_MODE GROUP)
   if(LEVIN_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # a class with a member of a type local to its own file
@@ -22,7 +22,7 @@ function(levin_batches target name size)
     file(STRINGS "${source}" includes_itself REGEX "foreach_target\\.h" LIMIT_COUNT 1)
     if(includes_itself)
       list(APPEND simd "${source}")
-    elseif(source MATCHES "\\.cpp$" AND NOT source MATCHES "/cuda_absent\\.cpp$")
+    elseif(source MATCHES "\\.cpp$" AND NOT source MATCHES "/cu(da|b)_absent\\.cpp$")
       math(EXPR batch "${count} / ${size} + 1")
       math(EXPR count "${count} + 1")
       set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${name}_${batch}")

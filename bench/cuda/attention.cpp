@@ -88,7 +88,7 @@ void add_rungs(Problem& p, std::span<const RungType> rungs, const Args& args, co
     p.rungs.push_back({.name = rung.name,
                        .run = [run = rung.run, args, keep](Stream& stream) { run(args, stream); },
                        .peers = {cudnn},
-                       .unit = std::string(name_of(dtype)),
+                       .unit = unit_of(dtype),
                        .tolerance = 2 * tolerance_of(dtype)});  // weights and sums are rounded
   }
   set_levels(p);

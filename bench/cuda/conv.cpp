@@ -86,7 +86,7 @@ Problem convolution(ConvPass pass, DType dtype, const ConvSize& s) {
     p.rungs.push_back({.name = rung.name,
                        .run = [run = kernel_of(rung, pass), args, x, weight, y](Stream& stream) { run(args, stream); },
                        .peers = {cudnn_peer(pass, args)},
-                       .unit = std::string(name_of(dtype)),
+                       .unit = unit_of(dtype),
                        .tolerance = tolerance_of(dtype)});
   }
   set_levels(p);

@@ -42,9 +42,7 @@ Problem product(const std::string& family, DType dtype, const GemmSize& s, std::
     p.rungs.push_back({.name = rung.name,
                        .run = [run = rung.run, args](Stream& stream) { run(args, stream); },
                        .peers = {cublas_peer(args, tf32)},
-                       .unit = tf32                  ? "tf32"
-                               : dtype == DType::f32 ? "f32"
-                                                     : std::string(name_of(dtype)),
+                       .unit = tf32 ? "tf32" : unit_of(dtype),
                        .tolerance = tf32 ? 1e-3 : tolerance_of(dtype)});
   }
   set_levels(p, dtype == DType::f32 ? "async_stages" : "warpgroups");

@@ -40,6 +40,8 @@ Tensor rows_of(const Tensor& x, int64_t first, int64_t count) {
 
 double tolerance_of(DType dtype) { return dtype == DType::bf16 ? 1e-2 : dtype == DType::f16 ? 2e-3 : 1e-5; }
 
+std::string unit_of(DType dtype) { return dtype == DType::bf16 ? "bf16" : dtype == DType::f16 ? "f16" : "f32"; }
+
 double bytes_of(std::span<const Tensor> tensors) {
   double bytes = 0;
   for (const Tensor& t : tensors) bytes += static_cast<double>(t.numel() * size_of(t.dtype()));

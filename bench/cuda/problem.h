@@ -84,6 +84,8 @@ Tensor on_device(const Shape& sizes, DType dtype);
 Tensor rows_of(const Tensor& x, int64_t first, int64_t count);
 /// Returns the tolerated norm of the error of a result of this type, relative to the result's norm.
 double tolerance_of(DType dtype);
+/// Returns the unit that bounds arithmetic in this type: "f32", "f16" or "bf16".
+std::string unit_of(DType dtype);
 double bytes_of(std::span<const Tensor> tensors);
 inline double bytes_of(std::initializer_list<Tensor> tensors) { return bytes_of(std::span(tensors)); }
 

@@ -296,9 +296,11 @@ TEST_CASE("bench: a task of one level or of named rungs runs only these rows, fr
 }
 
 TEST_CASE("bench: each problem has one rung that ships, and a ladder's first rung comes last") {
+  const std::set<std::string> units{"", "f32", "tf32", "f16", "bf16"};  // memory and the rates of measure_ceilings()
   for (const Entry& entry : problems(Scale::check)) {
     const Problem p = entry.make();
     CAPTURE(p.family);
+    for (const Rung& rung : p.rungs) CHECK_MESSAGE(units.contains(rung.unit), rung.unit);
     int ships = 0, naive = 0;
     for (const Rung& rung : p.rungs) ships += rung.level == Level::ships, naive += rung.level == Level::naive;
     CHECK(ships == 1);
