@@ -48,6 +48,8 @@ def write(date, seconds):
     row = {"family": "sgemm", "dtype": "float32", "sizes": square, "shape": "m=4096 n=4096 k=4096", "ok": True,
            "unit": "f32", "seconds": seconds, "bytes": 1e9, "flops": 3e12}
     rows = [{**row, "rung": "async_stages", "peers": {"cublas": {"ratio": 0.97}}},
+            {**row, "rung": "tf32", "seconds": seconds / 3, "peers": {}},
+            {**row, "rung": "shared_tile", "seconds": 40 * seconds, "peers": {}},
             {**row, "rung": "naive", "peers": {"cublas": {"missing": "not here."}}},
             {**row, "rung": "coalesced", "ok": False, "peers": {}},
             {**row, "family": "softmax", "rung": "06_warp_a_row", "sizes": {"rows": 9, "columns": 512},
@@ -61,8 +63,9 @@ expect_red "a new report" "not up to date"
 tables
 page=$work/docs/ladders.md
 grep -q '^Stand-in X1, 2026-01-02: ' "$page" || fail "the page does not name the newest report"
-grep -q '08_async_stages.*| 1.5 TFLOP/s | 0.97 |$' "$page" || fail "$(grep async_stages "$page")"
-grep -q 'sgemm/01_naive.*| 1.5 TFLOP/s | no cuBLAS: not here. |$' "$page" || fail "$(grep sgemm/01_naive "$page")"
-grep -q 'sgemm/02_coalesced.*| not yet measured | not yet measured |$' "$page" || fail "a wrong row's figure is shown"
-grep -q '06_warp_a_row.*| 0 GB/s (float32, rows=9 columns=512) | 0.90 |$' "$page" || fail "$(grep 06_warp "$page")"
+grep -q '08_async_stages.*| 1.5 TFLOP/s | 40 | 0.97 |$' "$page" || fail "$(grep async_stages "$page")"
+grep -q 'sgemm/01_naive.*| 1.5 TFLOP/s | - | no cuBLAS: not here. |$' "$page" || fail "$(grep sgemm/01_naive "$page")"
+grep -q 'sgemm/02_coalesced.*| not yet measured | - | - |$' "$page" || fail "a wrong row's figure is shown"
+grep -q 'sgemm/09_tf32.*| 4.5 TFLOP/s | 3.00 | no cuBLAS: no row |$' "$page" || fail "$(grep sgemm/09_tf32 "$page")"
+grep -q '06_warp_a_row.*| 0 GB/s (float32, rows=9 columns=512) | - | 0.90 |$' "$page" || fail "$(grep 06_warp "$page")"
 tables --check

@@ -186,6 +186,9 @@ PATH=$work/gpu:$PATH bash "$package/on_device.sh" --out "$work/late" --seconds 1
 grep -q '^minimal .*it exceeded its' "$work/late.txt" || fail "$(cat "$work/late.txt")"
 grep -q '^racecheck .*left out .*the 17 seconds were used up' "$work/late.txt" || fail "$(cat "$work/late.txt")"
 grep -q "| bench | left out |" "$work"/late/*.md || fail "the page does not say that bench was left out"
+for title in "## Training steps" "## Copies and NCCL" "## Fashion-MNIST"; do # instead of a table without rows
+  grep -A 2 "^$title" "$work"/late/*.md | grep -qx "Not measured\." || fail "$title: $(cat "$work"/late/*.md)"
+done
 
 # ---- without a GPU the script itself can be tried
 bash "$package/on_device.sh" --dry-run --out "$work/dry" --only operations,bench,memcheck >"$work/dry.txt" || fail "$(cat "$work/dry.txt")"
@@ -207,6 +210,11 @@ said=$(PATH=/usr/bin:/bin python3 tools/silicon/cases.py "$work/hangs" --out "$w
 [ "$status" = 1 ] && grep -qx "result: 3 cases, 1 failed, 0 left out" <<<"$said" || fail "$said"
 grep -qx "failed: b (longer than 1 s)" <<<"$said" || fail "$said"
 grep -qx "begins" "$work/hung/002_b.txt" || fail "what a hanging case said is lost"
+grep -q "^==== CUDA_LAUNCH_BLOCKING=1" "$work/hung/002_b.txt" || fail "a hanging case is not repeated"
+said=$(PATH=/usr/bin:/bin python3 tools/silicon/cases.py "$work/hangs" --out "$work/once" --each 1 --jobs 2 --once) && fail "$said"
+grep -qx "result: 3 cases, 1 failed, 0 left out" <<<"$said" || fail "$said"
+grep -qx "begins" "$work/once/002_b.txt" || fail "with --once, what a hanging case said is lost"
+if grep -q "^====" "$work/once/002_b.txt"; then fail "with --once, a failed case is repeated"; fi
 said=$(python3 tools/silicon/cases.py "$work/hangs" --out "$work/hung" --each 1 --seconds 0) && fail "$said"
 grep -qx "result: 3 cases, 0 failed, 3 left out" <<<"$said" || fail "$said"
 

@@ -2,7 +2,8 @@
 
 A case that fails or runs too long is repeated with CUDA_LAUNCH_BLOCKING=1, so that the error names the failing call,
 and then under compute-sanitizer's memcheck, racecheck, initcheck and synccheck, if the tool is installed. Their output
-is in FOLDER/<number>_<case>.txt. --once leaves the repetitions out. Cases of the test suite "holds a stream" run with CUDA_MODULE_LOADING=EAGER.
+is in FOLDER/<number>_<case>.txt. --once leaves the repetitions out. Cases of the test suite "holds a stream" run with
+CUDA_MODULE_LOADING=EAGER.
 
 The last line is `result: N cases, N failed, N left out`; the status is 1 unless all passed.
 """

@@ -162,6 +162,10 @@ def table(header, rows, right=()):
     return ["| " + " | ".join(cells) + " |" for cells in [header, marks, *rows]]
 
 
+def table_or_none(header, rows, right=()):
+    return table(header, rows, right) if rows else [NOT_MEASURED.capitalize() + "."]
+
+
 def peers_of(row):
     cells = [f"{name} {peer['ratio']:.3f}" for name, peer in row["peers"].items() if "ratio" in peer]
     wrong = [f"{name} is wrong" for name, peer in row["peers"].items() if peer.get("ok") is False]
@@ -259,17 +263,17 @@ def page_of(report):
     if missing:
         lines += ["", "### Missing peers", "", *missing]
     lines += ["", "## Training steps", ""]
-    lines += table(("net", "precision", "shape", "seconds a step", "PyTorch's seconds over Levin's", "activations, MB",
-                    "loss", "result"),
-                   [(r["net"], r["precision"], r["shape"], number(r.get("seconds"), ".3e"),
-                     number(ratio_of(r, "torch"), ".3f"), f"{r['activation_bytes'] / 1e6:,.0f}", f"{r['loss']:.4f}",
-                     "right" if r["ok"] else "wrong")
-                    for r in report["training"]], right=(3, 4, 5, 6))
+    lines += table_or_none(("net", "precision", "shape", "seconds a step", "PyTorch's seconds over Levin's",
+                            "activations, MB", "loss", "result"),
+                           [(r["net"], r["precision"], r["shape"], number(r.get("seconds"), ".3e"),
+                             number(ratio_of(r, "torch"), ".3f"), f"{r['activation_bytes'] / 1e6:,.0f}",
+                             f"{r['loss']:.4f}", "right" if r["ok"] else "wrong")
+                            for r in report["training"]], right=(3, 4, 5, 6))
     lines += ["", "## Copies and NCCL", "", *nccl_lines(report["nccl"])]
     lines += ["", "## Fashion-MNIST, cnn, 12000 images", ""]
-    lines += table(("precision", "test accuracy", "seconds"),
-                   [(r["precision"], r.get("test_accuracy", NOT_MEASURED), r.get("train_seconds", NOT_MEASURED))
-                    for r in report["mnist"]], right=(1, 2))
+    lines += table_or_none(("precision", "test accuracy", "seconds"),
+                           [(r["precision"], r.get("test_accuracy", NOT_MEASURED),
+                             r.get("train_seconds", NOT_MEASURED)) for r in report["mnist"]], right=(1, 2))
     return "\n".join(lines) + "\n"
 
 

@@ -69,18 +69,36 @@ def figure_of(row):
     return f"{row['flops'] / row['seconds'] / 1e12:.1f} TFLOP/s"
 
 
-def measured(report, family, rung, problems, peer):
-    """Returns the cells (value, ratio) of a rung."""
+def of_rung(rows, rung):
+    """Returns the first of the rows that is the rung's, or None."""
+    return next((row for row in rows if re.sub(r"^\d+_", "", row["rung"]) == rung), None)
+
+
+def digits(ratio):
+    return f"{ratio:.3f}" if ratio < 0.095 else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def gained(report, row, lower):
+    """Returns the seconds of the nearest of the lower rungs that ran the row's problem over the row's seconds."""
+    for rung in reversed(lower):
+        other = of_rung(rows_of(report, row["family"], row["dtype"], row["sizes"]), rung)
+        if other and other is not row:
+            return digits(other["seconds"] / row["seconds"])
+    return "-"
+
+
+def measured(report, family, rung, problems, peer, lower):
+    """Returns the cells (figure, gained, share) of a rung."""
     for index, (dtype, sizes) in enumerate(problems):
-        rows = [row for row in rows_of(report, family, dtype, sizes) if re.sub(r"^\d+_", "", row["rung"]) == rung]
-        if not rows:
+        row = of_rung(rows_of(report, family, dtype, sizes), rung)
+        if not row:
             continue
-        row = rows[0]
         where = "" if index == 0 else f" ({row['dtype']}, {row['shape']})"
+        where += " (TF32)" if row["unit"] == "tf32" else ""
         other = row["peers"].get(peer, {})
-        share = f"{other['ratio']:.2f}" if "ratio" in other else f"no {PEERS[peer]}: {other.get('missing', 'no row')}"
-        return figure_of(row) + where, share
-    return NOT_YET, NOT_YET
+        share = digits(other["ratio"]) if "ratio" in other else f"no {PEERS[peer]}: {other.get('missing', 'no row')}"
+        return figure_of(row) + where, gained(report, row, lower), share
+    return NOT_YET, "-", "-"
 
 
 def cell(text):
@@ -96,17 +114,21 @@ def ladder_lines(root, report, ladder):
     shapes = [row["shape"] for row in rows_of(report, family, dtype, sizes)]
     shape = shapes[0] if shapes else " ".join(f"{k}={v}" for k, v in sizes.items())
     lines = ["", f"## {family}: {title}", "", f"Figures: {dtype}{', ' + shape if shape else ''}.", "",
-             f"| rung | idea | bound by | figure | share of {PEERS[peer]} |", "|---|---|---|---:|---:|"]
+             f"| rung | idea | bound by | figure | gained | share of {PEERS[peer]} |", "|---|---|---|---:|---:|---:|"]
+    lower = []
     for path in headers:
-        parts = parts_of(header_text(path))
+        text = header_text(path)
+        parts = parts_of(text)
         if parts is None:
             sys.exit(f"error: {path.relative_to(root)} does not give its idea and its bound in its header comment")
         name = re.sub(r"^\d+_", "", path.stem)
         row_family, rung = NAMES.get(f"{folder}/{path.stem}", (family, name))
-        figure, share = measured(report, row_family, rung, problems, peer)
+        beside = text.startswith("Beside the ladder")
+        cells = measured(report, row_family, rung, problems, peer, [] if beside else lower)
+        lower += [] if beside else [rung]
         link = f"[{path.stem}](../{path.relative_to(root)})"
-        lines.append("| " + " | ".join((link, cell(f"{parts[0]}: {first_sentence(parts[1])}"), cell(parts[2]), figure,
-                                        share)) + " |")
+        lines.append("| " + " | ".join((link, cell(f"{parts[0]}: {first_sentence(parts[1])}"), cell(parts[2]),
+                                        *cells)) + " |")
     return lines
 
 

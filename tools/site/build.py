@@ -174,7 +174,8 @@ def main():
     stage.run()
     pages = [line for line in (ROOT / "tools/site/pages.txt").read_text().splitlines() if line and line[0] != "#"]
     listed = {line.strip() for line in pages}
-    others = sorted(path.relative_to(STAGE).with_suffix("").as_posix() for path in (STAGE / "tree").rglob("*.md"))
+    others = sorted(path.relative_to(STAGE).with_suffix("").as_posix()
+                    for folder in ("silicon", "tree") for path in (STAGE / folder).rglob("*.md"))
     pages += [f"  {page}" for page in others if page not in listed]
     write_index(pages)
     for file in ("conf.py", "site.css"):

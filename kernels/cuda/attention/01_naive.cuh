@@ -2,7 +2,7 @@
 // Rung 1: the formulas, one thread per result.
 // Idea: all scores are written to memory, then the softmax of each row is computed, then each element of the result as
 // a sum over a row of them; the backward likewise. Changes: nothing below it. Bound: every product loads both of its
-// numbers, and the (L, S) scores go to memory and back several times. Gained: not yet measured.
+// numbers, and the (L, S) scores go to memory and back several times.
 
 #include "kernels/cuda/attention/problem.cuh"
 #include "kernels/cuda/base/scratch.h"

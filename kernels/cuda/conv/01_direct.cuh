@@ -2,8 +2,7 @@
 // Rung 1: the definition.
 // Idea: one thread per element of the result loops over channels and taps; for the weight's gradient, one block per
 // weight, whose threads share the pixels and add up in a fixed tree. Bound: the cache's bandwidth, two loads per
-// multiply-add. Gained: not yet measured. Ships for float64, and where a group has so few channels that tiles would be
-// mostly empty.
+// multiply-add. Ships for float64, and where a group has so few channels that tiles would be mostly empty.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/base/warp.h"

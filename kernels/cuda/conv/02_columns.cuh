@@ -3,7 +3,7 @@
 // Idea: a kernel writes each pixel's window as a column, (inputs * kernel) x pixels per image and group; the
 // convolution is then a product with the weight, computed by the kernels of matmul. Changes against rung 1: the
 // product's tiles; but the columns are kernel_h * kernel_w times as large as the image, and are written and read.
-// Bound: memory. Gained: not yet measured. Takes float32 and float64, one image after the other.
+// Bound: memory. Takes float32 and float64, one image after the other.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/base/scratch.h"

@@ -8,7 +8,7 @@
 //   backward_input   x (inputs, pixels of x)    = weight (inputs, (outputs, kernel)) windows of y (.., pixels of x)
 //   backward_weight  weight (outputs, taps)     = y (outputs, pixels of y) windows of x (pixels of y, taps)
 // The weight's gradient splits its long sum over pixels into parts, which are added up in order. Changes against rung
-// 2: only the images are moved. Bound: the multipliers, and the addresses. Gained: not yet measured.
+// 2: only the images are moved. Bound: the multipliers, and the addresses.
 
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/conv/windows.cuh"

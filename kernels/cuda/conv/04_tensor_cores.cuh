@@ -2,8 +2,7 @@
 // Rung 4, which ships for 16-bit floats where rung 5 cannot run: implicit GEMM on tensor cores.
 // Idea: the operands of rung 3, gathered by the hgemm kernel for operands of any layout: each thread collects eight
 // elements in registers and stores them to swizzled shared memory as 16 bytes; mma.sync multiplies them and accumulates
-// in float. Changes against rung 3: half the bytes and the tensor cores. Bound: single loads and addresses. Gained: not
-// yet measured.
+// in float. Changes against rung 3: half the bytes and the tensor cores. Bound: single loads and addresses.
 
 #include "kernels/cuda/conv/03_implicit_gemm.cuh"
 #include "kernels/cuda/hgemm/08_any_operand.cuh"

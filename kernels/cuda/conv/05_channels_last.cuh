@@ -7,7 +7,7 @@
 // gradient of a strided convolution is one product for each remainder of the positions, so that no inserted zeros are
 // multiplied. The weight's gradient sums over pixels, in parts that are added up in order. Changes against rung 4: an
 // eighth of the loads and addresses, no registers for data in flight, tiles of 64 x 128, and the traffic of the copies.
-// Bound: L2's bandwidth for the tiles, and memory's for the copies. Gained: not yet measured.
+// Bound: L2's bandwidth for the tiles, and memory's for the copies.
 
 #include "kernels/cuda/conv/channels_last_tiles.cuh"
 

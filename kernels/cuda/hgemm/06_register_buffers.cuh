@@ -2,7 +2,7 @@
 // Rung 6: two sets of fragments.
 // Idea: while the tensor cores work on one step's fragments, ldmatrix loads the next step's, also across the boundary
 // of two tiles. Changes against rung 5: the loop is software-pipelined by one step, at the price of a second set of
-// fragments in registers. Bound: the tensor cores, except at the ends of tiles of C. Gained: not yet measured.
+// fragments in registers. Bound: the tensor cores, except at the ends of tiles of C.
 
 #include "kernels/cuda/hgemm/05_async_stages.cuh"
 

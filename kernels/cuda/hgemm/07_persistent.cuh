@@ -5,7 +5,6 @@
 // are traversed in groups of eight rows, so that concurrent blocks share their operands in L2. Changes against rung 6:
 // only one prologue; fewer reads of global memory; tiles of 128 x 256 with warps of 64 x 64 for large problems, of 64 x
 // 64 for small ones, with K split if the tiles would not fill the device. Bound: the tensor cores' rate under mma.sync.
-// Gained: not yet measured.
 
 #include "kernels/cuda/hgemm/06_register_buffers.cuh"
 

@@ -3,7 +3,7 @@
 // matrices without a stride of 1, and the windows of a convolution (implicit GEMM). Idea: a thread collects eight
 // elements from any addresses in registers while the tensor cores work on the previous tile, and stores them to shared
 // memory as one chunk of 16 bytes. Changes against rung 7: single loads, for which the reader computes each address.
-// Bound: these loads and addresses. Gained: not yet measured.
+// Bound: these loads and addresses.
 
 #include "kernels/cuda/hgemm/tile.cuh"
 #include "kernels/cuda/matmul/operands.cuh"

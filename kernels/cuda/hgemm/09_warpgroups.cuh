@@ -1,10 +1,10 @@
 #pragma once
-// Rung 9, which ships for 16-bit floats on GPUs of compute capability 9.
+// Rung 9, which ships for large products of 16-bit floats on GPUs of compute capability 9.
 // Idea: wgmma, by which four warps multiply 64 rows by up to 256 columns straight from shared memory, without ldmatrix
 // and fragments in registers, while four other warps do nothing but copy. Changes against rung 7: a block has two
 // multiplying warpgroups, each with 64 rows of the tile, and a copying warp for each of four buffers; they meet at two
 // barriers for each buffer (it has arrived; it is free again). Operands along the lines lie in blocks of 64 lines, as
-// wgmma reads them. Bound: the latency and the number of the copying warps' instructions. Gained: not yet measured.
+// wgmma reads them. Bound: the latency and the number of the copying warps' instructions.
 
 #include "kernels/cuda/hgemm/tile.cuh"
 

@@ -1,8 +1,7 @@
 #pragma once
 // Rung 1: three passes.
 // Idea: one block per row; the mean, the squares and the result each read the row from global memory. Ships for rows
-// that fit nowhere else. Bound: the second and third pass, which miss the cache for long rows. Gained: not yet
-// measured.
+// that fit nowhere else. Bound: the second and third pass, which miss the cache for long rows.
 
 #include "kernels/cuda/norm/layer_rows.cuh"
 

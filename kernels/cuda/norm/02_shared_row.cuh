@@ -2,7 +2,7 @@
 // Rung 2: the row in shared memory.
 // Idea: the first pass copies the row to shared memory, where the other two read it. Changes against rung 1: global
 // memory is read once for rows of any length up to 160 KiB. Bound: shared memory is read three times, and long rows
-// leave room for few blocks. Gained: not yet measured.
+// leave room for few blocks.
 
 #include "kernels/cuda/norm/layer_rows.cuh"
 

@@ -3,7 +3,6 @@
 // Idea: a thread keeps its elements in an array with indices known at compile time; a short row is computed by one
 // warp, which reduces by shuffles alone. Changes against rung 2: no passes over shared memory, and no barrier for rows
 // of up to 1024 elements. Ships for rows that do not begin at multiples of 16 bytes. Bound: loads of 4 bytes per lane.
-// Gained: not yet measured.
 
 #include "kernels/cuda/norm/layer_rows.cuh"
 

@@ -1,8 +1,7 @@
 #pragma once
 // Rung 4: loads of 16 bytes.
 // Idea: a thread's elements are packs of 16 bytes. Changes against rung 3: a quarter of the memory instructions, and
-// four times the bytes in flight. Needs rows that begin at multiples of 16 bytes. Bound: memory bandwidth. Gained: not
-// yet measured.
+// four times the bytes in flight. Needs rows that begin at multiples of 16 bytes. Bound: memory bandwidth.
 
 #include "kernels/cuda/norm/03_registers.cuh"
 

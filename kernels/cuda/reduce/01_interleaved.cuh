@@ -2,8 +2,7 @@
 // Rung 1: a tree in shared memory.
 // Idea: each thread loads one element; then threads whose index is a multiple of 2, 4, 8, ... add the element at
 // distance 1, 2, 4, ... A launch divides the length by 256, so long lines take several. Bound: every step leaves half
-// of the remaining threads of each warp idle, so that every warp goes through nearly every step. Gained: not yet
-// measured.
+// of the remaining threads of each warp idle, so that every warp goes through nearly every step.
 
 #include "kernels/cuda/reduce/lines.cuh"
 

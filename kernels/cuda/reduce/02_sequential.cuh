@@ -2,8 +2,7 @@
 // Rung 2: sequential addressing.
 // Idea: the first half of the threads adds the second half, then the first quarter the second quarter, and so on.
 // Changes against rung 1: the active threads are neighbours, so whole warps finish early. In neither rung do two
-// threads of a warp access the same bank. Bound: one load per thread, and eight barriers for 256 elements. Gained: not
-// yet measured.
+// threads of a warp access the same bank. Bound: one load per thread, and eight barriers for 256 elements.
 
 #include "kernels/cuda/reduce/lines.cuh"
 

@@ -3,7 +3,7 @@
 // Idea: a thread loads four packs of 16 bytes before it adds up any of them, into four independent accumulators.
 // Changes against rung 4: a quarter of the load instructions (an eighth for 16-bit floats), and the latency of memory
 // is paid once for 64 bytes per thread. Lines that do not begin at a multiple of 16 bytes are read one element at a
-// time, in the same order. Bound: memory bandwidth. Gained: not yet measured.
+// time, in the same order. Bound: memory bandwidth.
 
 #include "kernels/cuda/reduce/04_shuffles.cuh"
 

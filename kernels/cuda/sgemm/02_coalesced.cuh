@@ -2,7 +2,7 @@
 // Rung 2: neighbours in a warp are neighbours in memory.
 // Idea: the threads of a warp run along a row of C, so that a warp reads one row of B, 128 bytes at once, and one value
 // of A for all. Changes against rung 1: two indices. Bound: the cache's bandwidth; every product still loads two
-// numbers. Gained: not yet measured.
+// numbers.
 
 #include "kernels/cuda/sgemm/01_naive.cuh"
 

@@ -2,8 +2,8 @@
 // Rung 3: tiles in shared memory.
 // Idea: a block computes a square tile of C; it copies a tile of A and one of B to shared memory, from where each
 // number is read Side times. Changes against rung 2: Side times fewer reads of global memory. Bound: shared memory, as
-// each multiply-add loads two numbers from it. Gained: not yet measured. With 16 x 16 it serves double and the
-// integers, for which there are no further rungs.
+// each multiply-add loads two numbers from it. With 16 x 16 it serves double and the integers, for
+// which there are no further rungs.
 
 #include "kernels/cuda/matmul/epilogue.cuh"
 #include "kernels/cuda/sgemm/fill.cuh"

@@ -2,7 +2,6 @@
 // Rung 4: several elements of C per thread.
 // Idea: a thread computes eight elements of one column, so that a number of B loaded from shared memory serves eight
 // multiply-adds. Changes against rung 3: 9 loads for 8 multiply-adds instead of 16. Bound: still shared memory.
-// Gained: not yet measured.
 
 #include "kernels/cuda/matmul/epilogue.cuh"
 #include "kernels/cuda/sgemm/fill.cuh"

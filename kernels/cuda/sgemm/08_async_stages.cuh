@@ -3,8 +3,8 @@
 // Idea: cp.async copies tiles of A and B into a ring of buffers in shared memory (two make the classic double buffer),
 // bypassing the registers; one barrier per tile is left. It also copies single floats, so that an operand that runs
 // along k is transposed during the copy, and any strides, sizes and windows of a convolution are supported. Changes
-// against rung 7: global memory's latency is hidden; no tile waits for its own loads. Bound: the multipliers. Gained:
-// not yet measured. Small problems use a smaller tile, and K is split if the tiles would not fill the device.
+// against rung 7: global memory's latency is hidden; no tile waits for its own loads. Bound: the multipliers.
+// Small problems use a smaller tile, and K is split if the tiles would not fill the device.
 
 #include "kernels/cuda/base/ptx.h"
 #include "kernels/cuda/matmul/operands.cuh"

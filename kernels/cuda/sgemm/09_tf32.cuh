@@ -2,8 +2,7 @@
 // Rung 9: tensor cores, on operands rounded to TF32.
 // Idea: the same tiles and the same ring of buffers, but a warp multiplies 16 x 8 x 8 per instruction. Operands keep 10
 // of float's 23 bits of mantissa, so this is not float32 arithmetic: used only if allow_tf32 is set. Changes against
-// rung 8: the multiplication. Bound: shared memory, as ldmatrix cannot transpose fragments of 32 bits. Gained: not yet
-// measured.
+// rung 8: the multiplication. Bound: shared memory, as ldmatrix cannot transpose fragments of 32 bits.
 
 #include "kernels/cuda/sgemm/08_async_stages.cuh"
 

@@ -2,7 +2,7 @@
 // Rung 1: three passes.
 // Idea: the definition as three kernels: the maximum of each row, the sum of its exponentials, then every element. The
 // maximum and the sum go through global memory. Bound: bandwidth, as the row is read three times from memory and the
-// exponentials are computed twice. Gained: not yet measured.
+// exponentials are computed twice.
 
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/softmax/rows.cuh"

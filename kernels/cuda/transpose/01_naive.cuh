@@ -1,7 +1,7 @@
 #pragma once
 // Rung 1: one element at a time.
 // Idea: the definition. The lanes of a warp read 32 neighbours of a row and write them to 32 lines of memory. Bound:
-// memory transactions, since each store of a warp touches 32 lines for one element each. Gained: not yet measured.
+// memory transactions, since each store of a warp touches 32 lines for one element each.
 
 #include "kernels/cuda/transpose/problem.cuh"
 

@@ -3,7 +3,7 @@
 // Idea: a thread reads P packs of P elements below one another, transposes that square in its registers and so writes
 // packs to shared memory as well as out of it. Changes against rung 3: P times fewer instructions and P times longer
 // lines, which for 2-byte elements makes whole lines of 128 bytes. Needs sizes, strides and addresses that are
-// multiples of packs. Bound: global memory. Gained: not yet measured.
+// multiples of packs. Bound: global memory.
 
 #include "kernels/cuda/transpose/problem.cuh"
 
