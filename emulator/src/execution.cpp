@@ -51,9 +51,6 @@ std::size_t dynamic_shared_bytes() { return team("dynamic shared memory").launch
 void block_barrier(const char* name, int id, int threads, Site site) {
   team(name).wait_at_barrier(name, id, threads, nullptr, nullptr, site);
 }
-void arrive_at_barrier(const char* name, int id, int threads, Site site) {
-  team(name).arrive_at_barrier(name, id, threads, site);
-}
 void block_collective(const char* name, void* operands, void (*run)(void* const*, int), Site site) {
   team(name).wait_at_barrier(name, 0, 0, operands, run, site);
 }

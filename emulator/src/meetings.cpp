@@ -31,9 +31,9 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
   if (observer) observer->on_barrier(name, site);
   Barrier& barrier = b.barriers[id];
   const bool whole = count == 0;
-  if (barrier.come.empty() && barrier.passed == 0) {
+  if (barrier.come.empty()) {
     ++b.barriers_in_use;
-  } else if (whole && !barrier.come.empty()) {
+  } else if (whole) {
     check_one_place(name, barrier, site);
   }
   barrier.come.push_back(&t);
@@ -42,7 +42,7 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
   t.waits_in = name;
   const void* const tag = barrier.tags.now();
   order_release(tag);
-  if (barrier.come.size() + barrier.passed < (whole ? b.threads.size() : static_cast<std::size_t>(count))) {
+  if (barrier.come.size() < (whole ? b.threads.size() : static_cast<std::size_t>(count))) {
     if (whole && barrier.come.size() == static_cast<std::size_t>(b.live)) {
       check_whole_block(name, barrier);
       throw KernelEnded{};
@@ -55,33 +55,16 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
       for (const Thread* other : barrier.come) operands_.push_back(other->operands);
       do_for_all([&] { work(operands_.data(), static_cast<int>(operands_.size())); });
     }
-    end_barrier(b, barrier);
+    for (Thread* other : barrier.come) {
+      if (other != &t) wake(*other);
+    }
+    barrier.come.clear();
+    barrier.tags.next();
+    --b.barriers_in_use;
     if (!t.copies.empty()) t.copies.progress(random());
     give_way();
   }
   order_acquire(tag);
-}
-
-void Team::arrive_at_barrier(const char* name, int id, int count, Site site) {
-  const Unwatched unwatched;
-  Block& b = *current_->block;
-  if (observer) observer->on_barrier(name, site);
-  Barrier& barrier = b.barriers[id];
-  if (barrier.come.empty() && barrier.passed == 0) ++b.barriers_in_use;
-  order_release(barrier.tags.now());
-  ++barrier.passed;
-  if (barrier.come.size() + barrier.passed == static_cast<std::size_t>(count)) end_barrier(b, barrier);
-}
-
-/// Lets all threads go on that wait at the barrier.
-void Team::end_barrier(Block& b, Barrier& barrier) {
-  for (Thread* other : barrier.come) {
-    if (other != current_) wake(*other);
-  }
-  barrier.come.clear();
-  barrier.passed = 0;
-  barrier.tags.next();
-  --b.barriers_in_use;
 }
 
 /// Checks that all threads of a block wait in the same barrier of the source.

@@ -166,7 +166,7 @@ void Team::set_up(uint3 first) {
     const unsigned r = static_cast<unsigned>(b.rank);
     b.index = {first.x + r % cluster.x, first.y + r / cluster.x % cluster.y, first.z + r / (cluster.x * cluster.y)};
     set_up_memory(b);
-    for (Barrier& barrier : b.barriers) barrier.come.clear(), barrier.passed = 0;
+    for (Barrier& barrier : b.barriers) barrier.come.clear();
     b.barriers_in_use = 0;
     for (Warp& w : b.warps) {
       w.meetings.clear();

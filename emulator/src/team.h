@@ -56,7 +56,6 @@ struct Warp {
 /// Threads that have arrived at a barrier.
 struct Barrier {
   std::vector<Thread*> come;
-  std::size_t passed = 0;  ///< threads that have arrived without waiting
   RoundTags tags;
 };
 
@@ -125,7 +124,6 @@ class Team {
 
   /// The operations of the running thread; see execution.h.
   void wait_at_barrier(const char* name, int id, int count, void* operands, void (*work)(void* const*, int), Site site);
-  void arrive_at_barrier(const char* name, int id, int count, Site site);
   void wait_at_cluster(const char* name, Site site);
   void meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site);
   void* find_array(const void* key, std::size_t bytes, std::size_t alignment, Site site);
@@ -151,7 +149,6 @@ class Team {
   // ---- who runs
   Thread* next();
   void become(Thread& t);
-  void end_barrier(Block& b, Barrier& barrier);
   void take_fiber(Thread& t);
   void drop_fibers();
   void suspend();

@@ -26,10 +26,10 @@
 //
 // Products of a warpgroup (compute capability 9.0), four consecutive warps from a multiple of four on, with 16-bit
 // operands in shared memory. They run asynchronously: until a wait, the sums and the operands must not be touched.
-//   shared_operand(tile, block_stride)   an operand of 16 steps of k: rows of 128 bytes, eight rows of which begin at a
-//                            multiple of 1024 bytes; chunk c of 16 bytes of row r lies at chunk c ^ r % 8. Along k: a row
-//                            is a line. Along the lines (`lines_a`, `lines_b`): a row is a step of k of 64 lines; the
-//                            next 64 lines begin block_stride bytes later. plus(bytes) moves it.
+//   shared_operand(tile, block_stride)   an operand of 16 steps of k: rows of 128 bytes, eight rows of which begin at
+//                            a multiple of 1024 bytes; chunk c of 16 bytes of row r lies at chunk c ^ r % 8. Along k:
+//                            a row is a line. Along the lines (`lines_a`, `lines_b`): a row is a step of k of 64 lines;
+//                            the next 64 lines begin block_stride bytes later. plus(bytes) moves it.
 //   wgmma_m64k16<T, lines_a, lines_b>(d, a, b, add)   d (64 x 8 N) = a (64 x 16) b (16 x 8 N), + d if `add`, d[N][4]:
 //                            d[j] of warp w: rows 16 w + g and + 8, columns 8 j + 2 t and + 1, in the order of mma
 //   wgmma_fence()            before the first product after other code has written the sums
@@ -39,9 +39,6 @@
 //
 // Others:
 //   named_barrier(id, threads)   barrier 1 to 15 (0 is that of __syncthreads) of `threads` threads, whole warps
-//   named_barrier_arrive(id, threads)   counts as one of the threads of named_barrier, and does not wait
-//   set_registers<count, more>() gives each thread of the warpgroup this many registers, a multiple of 8: more than it
-//                                had, or fewer; the block must be compiled for one block a multiprocessor
 //   fence_proxy_async()          makes ordinary writes to shared memory visible to TMA and wgmma
 //   prefetch_l2(global)          prefetches the line to L2
 //   lane_id(), warp_id()         index of this thread in its warp, of its warp in the block

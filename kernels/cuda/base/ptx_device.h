@@ -204,10 +204,6 @@ __device__ inline void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-__device__ inline void named_barrier_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
 __device__ inline void fence_proxy_async() {
 #if __CUDA_ARCH__ >= 900  // older architectures have no such proxy
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

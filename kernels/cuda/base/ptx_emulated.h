@@ -117,12 +117,6 @@ inline void named_barrier(int id, int threads, Site site = Site::current()) {
   ::levin::emulator::named_barrier(id, threads, site);
 }
 
-inline void named_barrier_arrive(int id, int threads, Site site = Site::current()) {
-  ::levin::emulator::named_barrier_arrive(id, threads, site);
-}
-template <int count, bool more>
-inline void set_registers() {}
-
 inline void fence_proxy_async() {}
 inline void prefetch_l2(const void*) {}
 

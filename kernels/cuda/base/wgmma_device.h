@@ -22,15 +22,6 @@ __device__ inline SharedOperand shared_operand(const void* tile, int block_strid
 #define LEVIN_PTX_IF_WGMMA(...) __trap()
 #endif
 
-template <int count, bool more>
-__device__ inline void set_registers() {
-  if constexpr (more) {
-    LEVIN_PTX_IF_WGMMA(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count)));
-  } else {
-    LEVIN_PTX_IF_WGMMA(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count)));
-  }
-}
-
 __device__ inline void wgmma_fence() { LEVIN_PTX_IF_WGMMA(asm volatile("wgmma.fence.sync.aligned;" ::: "memory")); }
 __device__ inline void wgmma_commit() {
   LEVIN_PTX_IF_WGMMA(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"));
@@ -67,9 +58,9 @@ __device__ inline void wgmma_hold(float (&d)[N][4]) {
                : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add)), "n"(lines_a), "n"(lines_b))
 #define LEVIN_PTX_WGMMA_128(types)                                                                                \
   LEVIN_PTX_WGMMA("m64n128k16", types, LEVIN_PTX_SUMS_64, "%64", "%65", "%66", "%67", "%68", LEVIN_PTX_TILES_16(0))
-#define LEVIN_PTX_WGMMA_256(types)                                                                                    \
-  LEVIN_PTX_WGMMA("m64n256k16", types, LEVIN_PTX_SUMS_128, "%128", "%129", "%130", "%131", "%132", LEVIN_PTX_TILES_16(0), \
-                  LEVIN_PTX_TILES_16(16))
+#define LEVIN_PTX_WGMMA_256(types)                                                                 \
+  LEVIN_PTX_WGMMA("m64n256k16", types, LEVIN_PTX_SUMS_128, "%128", "%129", "%130", "%131", "%132", \
+                  LEVIN_PTX_TILES_16(0), LEVIN_PTX_TILES_16(16))
 
 template <class T, bool lines_a, bool lines_b, int N>
 __device__ inline void wgmma_m64k16(float (&d)[N][4], SharedOperand a, SharedOperand b, bool add) {

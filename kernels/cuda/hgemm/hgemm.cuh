@@ -3,17 +3,15 @@
 // that have wgmma and rung 7 for others, else rung 8; the tile depends on the size of C.
 
 #include "kernels/cuda/base/scratch.h"
-#include "kernels/cuda/hgemm/07_persistent.cuh"
 #include "kernels/cuda/hgemm/08_any_operand.cuh"
 #include "kernels/cuda/hgemm/09_warpgroups.cuh"
 #include "kernels/cuda/matmul/choice.h"
 
 namespace levin::kernels::cuda {
 
-/// Launches a rung's kernel of persistent blocks of `threads` with `shared` bytes, of which `resident` fit on a
-/// multiprocessor.
+/// Launches a rung's kernel of persistent blocks with `shared` bytes, of which `resident` fit on a multiprocessor.
 template <class Tiles, class Activation, class Kernel>
-void run_hgemm_tiles(Kernel kernel, int threads, std::size_t shared, const Problem<typename Tiles::T>& p, int resident,
+void run_hgemm_tiles(Kernel kernel, std::size_t shared, const Problem<typename Tiles::T>& p, int resident,
                      Stream& stream) {
   TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true);
   grid.group = 8;
@@ -23,7 +21,7 @@ void run_hgemm_tiles(Kernel kernel, int threads, std::size_t shared, const Probl
   const std::int64_t most = attribute_of(stream, cudaDevAttrMultiProcessorCount) * resident;
   launch(kernel,
          {.grid = static_cast<unsigned>(std::min(grid.count(), most)),
-          .block = static_cast<unsigned>(threads),
+          .block = Tiles::kThreads,
           .shared = shared,
           .stream = stream},
          p, out, grid);
@@ -43,7 +41,7 @@ bool can_hgemm_persistent(const Problem<T>& p) {
 template <class Tiles, class Activation>
 void run_persistent_tiles(const Problem<typename Tiles::T>& p, int resident, Stream& stream) {
   run_hgemm_tiles<Tiles, Activation>(hgemm_persistent<Tiles, kHalfStages, Epilogue<typename Tiles::T, Activation>>,
-                                     Tiles::kThreads, kHalfShared<Tiles>, p, resident, stream);
+                                     kHalfShared<Tiles>, p, resident, stream);
 }
 
 template <class T, Layout a, Layout b, class Activation>
@@ -75,8 +73,7 @@ std::int64_t blocks_of(const Problem<typename Tiles::T>& p) {
 template <class T, Layout a, Layout b, class Activation>
 void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
   const auto run = [&]<class Tiles>() {
-    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kThreads, Tiles::kShared,
-                                       p, 1, stream);
+    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kShared, p, 1, stream);
   };
   if (blocks_of<LargeGroupTiles<T, a, b>>(p) >= 100) return run.template operator()<LargeGroupTiles<T, a, b>>();
   run.template operator()<SmallGroupTiles<T, a, b>>();

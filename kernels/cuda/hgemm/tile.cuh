@@ -19,6 +19,7 @@ struct HalfTile {
   static constexpr int kRows = layout == Layout::along_k ? Lines : Depth;
   static constexpr int kColumns = layout == Layout::along_k ? Depth : Lines;
   static constexpr int kElements = Lines * Depth;
+  static constexpr int kPitch = kColumns;  ///< distance of rows
   static_assert(kColumns % 64 == 0);
 
   /// Returns the offset of the chunk that begins at (row, column).
@@ -83,12 +84,12 @@ struct HalfCopy {
     steps_left -= kAlongK ? column() : row();
     const int rows_left = kAlongK ? lines_left : steps_left, columns_left = kAlongK ? steps_left : lines_left;
     const T* source = from;
-    T* const to = tile + Tile::at(row(), column());
-    // All inside: a few instructions. (ptxas 13.0 mistakes `across == 8` here: the branch takes a clamped minimum's bit.)
+    T* to = tile + Tile::at(row(), column());
+    // All inside: a few instructions. Not `across == 8`: ptxas 13.0 then branches on a clamped minimum's second bit.
     if (Async && columns_left >= 8 && (kCopies - 1) * kRowsAtOnce < rows_left) {
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < kCopies; ++i) {
-        ptx::cp_async16(to + i * kRowsAtOnce * Tile::kColumns, source);
+        ptx::cp_async16(to + i * kRowsAtOnce * Tile::kPitch, source);
         source += kRowsAtOnce * pitch(x);
       }
     } else {
@@ -97,9 +98,9 @@ struct HalfCopy {
       for (int i = 0; i < kCopies; ++i) {
         const int inside = i * kRowsAtOnce < rows_left ? across : 0;
         if constexpr (Async) {
-          ptx::cp_async16(to + i * kRowsAtOnce * Tile::kColumns, source, inside * 2);  // 0 bytes: reads nothing
+          ptx::cp_async16(to + i * kRowsAtOnce * Tile::kPitch, source, inside * 2);  // 0 bytes: reads nothing
         } else {
-          pack_at<8>(to + i * kRowsAtOnce * Tile::kColumns) = load_eight(source, inside);
+          pack_at<8>(to + i * kRowsAtOnce * Tile::kPitch) = load_eight(source, inside);
         }
         source += kRowsAtOnce * pitch(x);
       }

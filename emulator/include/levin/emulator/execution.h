@@ -47,8 +47,6 @@ std::size_t dynamic_shared_bytes();
 /// Waits until `threads` of the block's threads (0: all) have arrived at barrier `id` (0 to 15). If all threads of the
 /// block take part they must arrive from the same place; a barrier in divergent code is reported.
 void block_barrier(const char* name, int id, int threads, Site site);
-/// Counts as one of the `threads` that block_barrier waits for, and does not wait.
-void arrive_at_barrier(const char* name, int id, int threads, Site site);
 /// A barrier of the whole block at which the last thread to arrive calls run(operands of all threads, their number).
 void block_collective(const char* name, void* operands, void (*run)(void* const* operands, int count), Site site);
 /// Waits for all threads of the cluster.

@@ -35,15 +35,13 @@ void multiply_matrices_f16(int k, std::uint32_t* d, const std::uint32_t* a, cons
 /// cvt.rna.tf32: rounds to the nearest value with 10 bits of mantissa, ties away from zero.
 std::uint32_t round_to_tf32(float x);
 
-/// wgmma.m64n<8 tiles>k16 with float sums: d (tiles, 4) is this thread's part of a (64 x 16) b (16 x 8 tiles), added to d
-/// if `add`. It is computed when the thread waits for it (group_products()); until then new sums are NaN. Reported
+/// wgmma.m64n<8 tiles>k16 with float sums: d (tiles, 4) is this thread's part of a (64 x 16) b (16 x 8 tiles), added to
+/// d if `add`. It is computed when the thread waits for it (group_products()); until then new sums are NaN. Reported
 /// errors: lanes that have ended or come from another place, and operands outside of shared memory or misaligned.
 void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,
                     Site site);
 
 /// bar.sync of `threads` threads, whole warps, at barrier `id` (0 to 15).
 void named_barrier(int id, int threads, Site site);
-/// bar.arrive: as bar.sync, without waiting.
-void named_barrier_arrive(int id, int threads, Site site);
 
 }  // namespace levin::emulator
