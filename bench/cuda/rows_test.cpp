@@ -309,7 +309,7 @@ TEST_CASE("bench: each problem has one rung that ships, and a ladder's first run
     if (p.family == "hgemm" || p.family == "sgemm") {
       for (const Rung& rung : p.rungs)
         CHECK((rung.level == Level::ships) ==
-              (rung.name == "persistent" || (p.family == "sgemm" && rung.name == "async_stages")));
+              (rung.name == "warpgroups" || (p.family == "sgemm" && rung.name == "async_stages")));
     }
   }
 }
