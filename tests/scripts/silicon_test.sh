@@ -139,7 +139,7 @@ done
 grep -qxF "again: broken: CUDA_LAUNCH_BLOCKING=1: status 1; memcheck: passed; racecheck: status 9; initcheck: passed; synccheck: passed" \
   "$work/logs/silicon/logs/cuda_tests.txt" || fail "$(cat "$work/logs/silicon/logs/cuda_tests.txt")"
 report=$work/out/stand-in-x1-$(date -u +%F)
-python3 - "$report" <<'PYTHON'
+python3 - "$report" "$work/logs/silicon/logs/minimal.txt" <<'PYTHON'
 import json, sys
 report = json.load(open(sys.argv[1] + ".json"))
 page = open(sys.argv[1] + ".md").read()
@@ -152,7 +152,8 @@ expected = {"operations": "passed", "cuda tests": "failed", "bench check": "pass
 assert {n: p["status"] for n, p in parts.items()} == expected, parts
 assert parts["operations"]["detail"] == "result: 8 cases, 0 failed, 0 left out", parts
 assert parts["cuda tests"]["detail"] == "status 1: result: 3 cases, 1 failed, 0 left out", parts
-path = parts["minimal"]["detail"].removeprefix("result: ").split(":")
+assert parts["minimal"]["detail"].startswith("result: lib:") and "/" not in parts["minimal"]["detail"], parts["minimal"]
+path = open(sys.argv[2]).read().removeprefix("result: ").strip().split(":")
 assert path[0].endswith("levin-silicon/lib") and path[-2:] == ["/machine/own", "/usr/local/nvidia/lib64"], path
 for words in ("device and driver: Stand-in X1, 1.2.3", "nvcc: ", "python3: Python 3", "libcuda: ", "package: abc123"):
     assert any(line.startswith(words) for line in report["environment"]) and words in page, words
@@ -174,6 +175,12 @@ for words in ("- cublas (hgemm): it is not on this machine.", "Not reached in ti
               "| 2 | 0.008 | not measured | not measured | right |", "| 2 | 5.000e-03 | 0.800 | right |", "- torch (", "cuBLAS's rates: not measured. no cuBLAS"):
     assert words in page, words + "\n" + page
 PYTHON
+
+# A person's notes become part of the report.
+mkdir "$work/noted"
+echo "the fan was loud" >"$work/logs/silicon/notes.txt"
+python3 tools/silicon/report.py "$work/logs/silicon" --to "$work/noted" --commit c --date 2001-02-03 --limit 9
+grep -qx -- "- the fan was loud" "$work"/noted/*.md || fail "the page lacks the note"
 
 # ---- a part that hangs is stopped, and parts that do not fit are reported
 stand_in "$package/bin/minimal" <<'FAKE'

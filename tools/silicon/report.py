@@ -2,8 +2,9 @@
 
 They report on the files of on_device.sh: FOLDER/bench.jsonl has one line per row of levin_bench_cuda,
 FOLDER/pytorch.jsonl one per row and training step of peer_torch.py. The JSON report has device, driver, date, commit,
-parts, targets, clocks, mnist, machine, rows, training and left_out. A value that was not measured is null there, and the
-page gives the reason.
+parts, notes, targets, clocks, mnist, machine, rows, training and left_out. A value that was not measured is null there,
+and the page gives the reason. FOLDER/notes.txt, if a person wrote one, has a note per line. Files are named without their
+folders, which say nothing on another machine.
 """
 import argparse
 import csv
@@ -19,8 +20,18 @@ def read_text(path):
     return path.read_text(errors="replace") if path.exists() else ""
 
 
+def without_folders(text):
+    return re.sub(r"(?<![\w.])/(?:[^\s:/=]+/)+", "", text)
+
+
+def read_environment(folder):
+    """Returns the lines of environment.txt but that of the search path, which is only folders."""
+    lines = read_text(folder / "environment.txt").splitlines()
+    return [without_folders(line) for line in lines if not line.startswith("LD_LIBRARY_PATH")]
+
+
 def read_parts(folder):
-    lines = [line.split("\t") for line in read_text(folder / "parts.tsv").splitlines()]
+    lines = [without_folders(line).split("\t") for line in read_text(folder / "parts.tsv").splitlines()]
     return [{"name": n, "status": s, "seconds": int(t), "detail": d} for n, s, t, d in lines]
 
 
@@ -40,6 +51,7 @@ def read_mnist(folder):
     for log in sorted((folder / "logs").glob("mnist_*.txt")):
         match = re.search(r"^result: (.*)$", read_text(log), re.M)
         fields = dict(pair.split("=", 1) for pair in match[1].split()) if match else {}
+        fields.pop("checkpoint", None)  # a path of that machine
         rows.append({"precision": log.stem.removeprefix("mnist_"), **fields})
     return rows
 
@@ -246,6 +258,8 @@ def page_of(report):
     lines += table(("part", "status", "s", "detail"),
                    [(p["name"], p["status"], str(p["seconds"]), p["detail"].replace("|", "/"))
                     for p in report["parts"]], right=(2,))
+    if report["notes"]:
+        lines += ["", "## Notes", "", *(f"- {note}" for note in report["notes"])]
     lines += ["", "## Targets", ""]
     lines += table(("target", "bound", "measured", "met"),
                    [(t["name"], f"{t['bound']} or {'less' if t['at_most'] else 'more'}", number(t["measured"], ".3f"),
@@ -288,10 +302,12 @@ def main():
     bench = read_bench(args.folder)
     nccl = read_text(args.folder / "nccl.json")
     report = {"device": device, "driver": driver, "date": args.date, "commit": args.commit,
-              "seconds_allowed": int(args.limit), "parts": read_parts(args.folder), "targets": targets_of(bench),
+              "seconds_allowed": int(args.limit), "parts": read_parts(args.folder),
+              "notes": read_text(args.folder / "notes.txt").splitlines(), "targets": targets_of(bench),
               "clocks": read_clocks(args.folder), "mnist": read_mnist(args.folder),
-              "environment": read_text(args.folder / "environment.txt").splitlines(),
-              "libraries": read_text(args.folder / "libraries.txt").splitlines(), **bench, "nccl": json.loads(nccl) if nccl else {}}
+              "environment": read_environment(args.folder),
+              "libraries": [without_folders(line) for line in read_text(args.folder / "libraries.txt").splitlines()],
+              **bench, "nccl": json.loads(nccl) if nccl else {}}
     stem = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + "-" + args.date
     for name, text in ((f"{stem}.json", json.dumps(report, indent=1) + "\n"), (f"{stem}.md", page_of(report))):
         new = args.to / (name + ".new")

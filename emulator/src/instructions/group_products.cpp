@@ -18,8 +18,8 @@ constexpr int kDepth = 16;
 /// Returns the address of an element of the operand: the 16-byte chunk's number within its 128 bytes is combined with
 /// bits 7 to 9 of the address.
 const unsigned char* address_of(const GroupOperand& x, int line, int step) {
-  const std::ptrdiff_t offset = x.along_lines ? line / 64 * std::ptrdiff_t{x.block_stride} + line % 64 * 2 + step * 128
-                                              : line * 128 + step * 2;
+  const std::ptrdiff_t offset =
+      x.along_lines ? line / 64 * std::ptrdiff_t{x.block_stride} + line % 64 * 2 + step * 128 : line * 128 + step * 2;
   const auto address = reinterpret_cast<std::uintptr_t>(x.start) + static_cast<std::uintptr_t>(offset);
   return reinterpret_cast<const unsigned char*>(address ^ ((address >> 7 & 7) << 4));
 }

@@ -21,11 +21,13 @@ LAUNCHED_ON = "sm_90a"
 
 # The shipped rungs of GEMM, convolution and attention: part of the kernel's name, and what its code must contain.
 HALF_PRODUCT, TF32_PRODUCT = r"HMMA\.16816\.F32", r"HMMA\.1688\.F32\.TF32"
-ASYNC_COPY, MATRIX_LOAD = r"LDGSTS", r"LDSM"
+ASYNC_COPY, MATRIX_LOAD, GROUP_PRODUCT = r"LDGSTS", r"LDSM", r"HGMMA\.64x(128|256)x16\.F32"
 SHIPPED = [
     ("sgemm_async_stages", [ASYNC_COPY]),
     ("hgemm_persistent", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
     ("hgemm_any_operand", [HALF_PRODUCT, MATRIX_LOAD]),
+    ("hgemm_warpgroups", [GROUP_PRODUCT, ASYNC_COPY]),
+    ("conv_channels_last", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
     ("flash_forward_float", []),
     ("flash_keys_float", []),
     ("flash_queries_float", []),
@@ -33,6 +35,10 @@ SHIPPED = [
     ("flash_keys_half", [HALF_PRODUCT, MATRIX_LOAD]),
     ("flash_queries_half", [HALF_PRODUCT, MATRIX_LOAD]),
 ]
+# Rungs that only this architecture runs; for others they are compiled without their instructions.
+ONLY_SM_90A = ("hgemm_warpgroups",)
+# ptxas 13.0 writes both predicates of a clamped minimum to one register, and branches on the wrong one.
+BROKEN_BRANCH = r"VIMNMX\S* R\d+, P(\d), P\1,"
 # Kernels for any warp multiply carry its type in their mangled name.
 TF32_WARPS = "Tf32"
 
@@ -117,8 +123,10 @@ def code_of(cuobjdump, unit):
     return {key: "\n".join(lines) for key, lines in code.items()}
 
 
-def needs(kernel):
+def needs(kernel, architecture):
     for name, instructions in SHIPPED:
+        if name in ONLY_SM_90A and architecture != LAUNCHED_ON:
+            continue
         if re.search(rf"\d{name}I", kernel):
             return instructions + ([TF32_PRODUCT] if TF32_WARPS in kernel else [])
     return None
@@ -129,13 +137,18 @@ def look_at(place):
     cuobjdump, unit = place
     seen, faults, instructions = [], [], 0
     for kernel, architecture, stores, loads in spills(unit.with_name(unit.name + ".ptxas")):
-        if needs(kernel) is None:
+        if needs(kernel, architecture) is None:
             continue
         seen.append((next(n for n, _ in SHIPPED if n in kernel), architecture))
         if stores or loads:
             faults.append(f"{unit.name}, {architecture}: {kernel} spills {stores} bytes, reads back {loads}")
+    report = unit.with_name(unit.name + ".ptxas").read_text(errors="replace")
+    for number in sorted(set(re.findall(r"\(C75\d\d\)", report))):
+        faults.append(f"{unit.name}: ptxas waits for products of warpgroups or serialises them {number}")
     for (kernel, architecture), code in code_of(cuobjdump, unit).items():
-        for instruction in needs(kernel) or []:
+        if re.search(BROKEN_BRANCH, code):
+            faults.append(f"{unit.name}, {architecture}: {kernel} branches on a clamped minimum's bit")
+        for instruction in needs(kernel, architecture) or []:
             instructions += 1
             if not re.search(instruction, code):
                 faults.append(f"{unit.name}, {architecture}: {kernel} has no {instruction}")
@@ -157,7 +170,8 @@ def main():
     faults = [fault for look in looks for fault in look[1]]
     instructions = sum(look[2] for look in looks)
     for name, _ in SHIPPED:
-        if missing := {a for a in architectures(build) if (name, a) not in seen}:
+        if missing := {a for a in architectures(build)
+                       if (name, a) not in seen and (a == LAUNCHED_ON or name not in ONLY_SM_90A)}:
             faults.append(f"{name}: ptxas said nothing of it for {', '.join(sorted(missing))}")
     launched = 0
     if launches:
