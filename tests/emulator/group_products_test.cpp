@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -109,7 +110,7 @@ TEST_CASE("wgmma of integers is exact for operands along k and along the lines")
 
 TEST_CASE("the sums of wgmma are unknown before the wait, and older groups end first") {
   CHECK(report_of(0, kTile) == "");
-  static int early = 0, late = 0;
+  static std::atomic<int> early = 0, late = 0;
   CHECK(report_of(0, kTile, [](float(&sums)[16][4]) {
           early += std::isnan(sums[0][0]);
           ptx::wgmma_commit();  // an empty group, which may stay pending
