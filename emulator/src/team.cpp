@@ -328,13 +328,13 @@ void Team::run_threads() {
     try {
       launch_->body(launch_->context);
       t.copies.wait_all();
-      if (!t.products.empty() && failure_.empty())
-        failure_ = place_of(t) + ": the kernel ended before it waited for its products of wgmma";
     } catch (const KernelEnded&) {
     } catch (const std::exception& e) {
       if (failure_.empty()) failure_ = place_of(t) + ": the kernel threw an exception: " + e.what();
     }
     stop_watching();
+    if (!t.products.empty() && failure_.empty())
+      failure_ = place_of(t) + ": the kernel ended before it waited for its products of wgmma";
     end_thread(t);
     order_release(&end_tag_);
     go_on_watching();
