@@ -3,7 +3,6 @@
 #include <levin/emulator/float16_base.h>
 #include <levin/emulator/instructions.h>
 
-#include "tsan.h"
 #include "whole_warp.h"
 
 #include <cstring>
@@ -68,19 +67,9 @@ void meet(void* const* operands, std::uint32_t) { require_one_place<Place>("wgmm
 
 }  // namespace
 
-void GroupProducts::begin(const GroupProduct& product) {
-  if (!product.add) {  // the sums are unknown until the wait
-    for (int i = 0; i < product.tiles * 4; ++i) product.d[i] = std::numeric_limits<float>::quiet_NaN();
-  }
-  const Unwatched unwatched;
-  products_.push_back({product, groups_});
-}
-
-void GroupProducts::wait(int pending) {
-  std::size_t ended = 0;
-  while (ended < products_.size() && products_[ended].group < groups_ - pending) compute(products_[ended++].product);
-  const Unwatched unwatched;
-  products_.erase(products_.begin(), products_.begin() + static_cast<std::ptrdiff_t>(ended));
+void wait_for_products(int pending) {
+  GroupProduct product;
+  while (group_products().take(pending, product)) compute(product);
 }
 
 void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,
@@ -91,6 +80,9 @@ void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, 
   }
   Place place{site};
   warp_collective("wgmma", 0xffffffffu, &place, meet, site);
+  if (!add) {  // the sums are unknown until the wait
+    for (int i = 0; i < tiles * 4; ++i) d[i] = std::numeric_limits<float>::quiet_NaN();
+  }
   const int g = lane() / 4, t = lane() % 4, warp = thread_number() / 32 % 4;
   group_products().begin({input, tiles, d, a, b, add, 16 * warp + g, 2 * t});
 }

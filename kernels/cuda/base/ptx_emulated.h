@@ -102,7 +102,7 @@ inline void wgmma_commit() { ::levin::emulator::group_products().commit(); }
 template <int pending>
 inline void wgmma_wait() {
   static_assert(pending >= 0);
-  ::levin::emulator::group_products().wait(pending);
+  ::levin::emulator::wait_for_products(pending);
 }
 template <int N>
 inline void wgmma_hold(float (&)[N][4]) {}

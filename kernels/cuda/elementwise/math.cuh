@@ -43,12 +43,19 @@ LEVIN_MATH_1(erfc)
 LEVIN_MATH_1(exp2)
 LEVIN_MATH_1(tanh)
 LEVIN_MATH_1(erf)
-LEVIN_MATH_1(lgamma)
 LEVIN_MATH_2(fmod)
 LEVIN_MATH_2(pow)
 LEVIN_MATH_2(atan2)
 LEVIN_MATH_2(hypot)
 LEVIN_MATH_2(copysign)
+#if defined(__CUDACC__)
+LEVIN_MATH_1(lgamma)
+#else  // the host's lgamma also writes a global variable
+template <std::floating_point C>
+inline C lgamma(C x) {
+  return special::log_gamma(x);
+}
+#endif
 #undef LEVIN_MATH_1
 template <std::floating_point C>
 __device__ inline C erfinv(C x) {

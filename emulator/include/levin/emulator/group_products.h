@@ -2,7 +2,7 @@
 // The products of wgmma that a thread has started. They read shared memory and write their sums when the thread waits
 // for them, which is as late as on a GPU.
 
-#include <vector>
+#include <deque>
 
 namespace levin::emulator {
 
@@ -31,9 +31,9 @@ class GroupProducts {
  public:
   void begin(const GroupProduct& product);
   /// Puts the products started since the last commit into a group, which may be empty.
-  void commit() { ++groups_; }
-  /// Computes all committed groups except the newest `pending`.
-  void wait(int pending);
+  void commit();
+  /// Takes out the oldest product of all committed groups except the newest `pending`; false if there is none.
+  bool take(int pending, GroupProduct& product);
   bool empty() const { return products_.empty(); }
   void clear() { products_.clear(), groups_ = 0; }
 
@@ -42,7 +42,7 @@ class GroupProducts {
     GroupProduct product;
     int group;  ///< number of commits before it
   };
-  std::vector<Started> products_;  ///< in the order in which they were started
+  std::deque<Started> products_;  ///< in the order in which they were started
   int groups_ = 0;
 };
 

@@ -41,6 +41,9 @@ std::uint32_t round_to_tf32(float x);
 void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,
                     Site site);
 
+/// wgmma.wait_group: computes the products of all groups of this thread except the newest `pending`.
+void wait_for_products(int pending);
+
 /// bar.sync of `threads` threads, whole warps, at barrier `id` (0 to 15).
 void named_barrier(int id, int threads, Site site);
 
