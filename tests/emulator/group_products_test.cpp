@@ -110,17 +110,26 @@ TEST_CASE("wgmma of integers is exact for operands along k and along the lines")
 
 TEST_CASE("the sums of wgmma are unknown before the wait, and older groups end first") {
   CHECK(report_of(0, kTile) == "");
-  static std::atomic<int> early = 0, late = 0;
+  static std::atomic<int> early = 0, first_ended = 0, second_open = 0, second_ended = 0;
   CHECK(report_of(0, kTile, [](float(&sums)[16][4]) {
+          auto* tile = dynamic_shared<unsigned char>();
+          if (threadIdx.x == 0) std::memset(tile, 0, 3 * kTile);
+          __syncthreads();
           early += std::isnan(sums[0][0]);
-          ptx::wgmma_commit();  // an empty group, which may stay pending
+          float second[16][4];
+          const auto x = ptx::shared_operand(tile, kTile);
+          ptx::wgmma_m64k16<__half, false, true>(second, x, ptx::shared_operand(tile + kTile, kTile), false);
+          ptx::wgmma_commit();
           ptx::wgmma_wait<1>();
-          const float first = sums[0][0];
+          first_ended += sums[0][0] == 0;
+          second_open += std::isnan(second[0][0]);
           ptx::wgmma_wait<0>();
-          late += std::memcmp(&first, &sums[0][0], sizeof(first)) == 0;
+          second_ended += second[0][0] == 0;
         }) == "");
   CHECK(early == 128);
-  CHECK(late == 128);
+  CHECK(first_ended == 128);
+  CHECK(second_open == 128);
+  CHECK(second_ended == 128);
 }
 
 TEST_CASE("reports of invalid products of warpgroups") {
