@@ -304,7 +304,8 @@ def main():
     with args.to.open("w") as out:
         for row in rows_of(args.bench):
             peers, training = {}, row["kind"] == "training"
-            for name, make in {"torch": None}.items() if training else FAMILIES.get(row["family"], {}).items():
+            makers = {"torch": None} if training else FAMILIES.get(row["family"], {})
+            for name, make in makers.items():
                 if not side:
                     peers[name] = {"missing": reason}
                 elif time.monotonic() - start > args.seconds:

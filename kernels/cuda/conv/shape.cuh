@@ -57,8 +57,8 @@ inline bool fits_implicit_conv(const ConvShape& s) {
 }
 
 inline constexpr int kChunk = 8;  ///< channels in 16 bytes of 16-bit floats
-inline constexpr int kMostTaps =
-    15;  ///< along an axis, of the rung with the channels innermost: a bit for each, and one
+/// Taps along an axis, of the rung with the channels innermost: a bit for each in half a word, and one that stays 0.
+inline constexpr int kMostTaps = 15;
 
 /// True if the rung with the channels innermost can count all its chunks in 31 bits, and the taps in a word's bits; and
 /// if the strides do not divide the input's gradient into too many products.

@@ -2,26 +2,16 @@
 // The operands of convolutions written as matrix products: elements are located in the images when they are needed.
 
 #include "kernels/cuda/conv/shape.cuh"
+#include "kernels/cuda/indexing/divide.cuh"
 #include "kernels/cuda/matmul/operands.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Computes n / divisor for 0 <= n < 2^31 and 1 <= divisor < 2^31 by a multiplication (Granlund and Montgomery, 1994).
-/// A divisor of 0 counts as 1: it occurs only for empty tensors.
-struct FastDivide {
-  std::uint32_t divisor = 1, magic = 1, shift = 0;
-
+/// A Divider of non-negative numbers of type int. A divisor of 0 counts as 1: it occurs only for empty tensors.
+struct FastDivide : Divider {
   FastDivide() = default;
-  explicit FastDivide(std::int64_t d) : divisor(d < 1 ? 1 : static_cast<std::uint32_t>(d)) {
-    while ((std::uint64_t{1} << shift) < divisor) ++shift;
-    magic =
-        static_cast<std::uint32_t>(((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor)) / divisor + 1);
-  }
-  __device__ int quotient(int n) const {
-    const auto u = static_cast<std::uint32_t>(n);
-    const auto high = static_cast<std::uint32_t>(static_cast<std::uint64_t>(u) * magic >> 32);
-    return static_cast<int>((high + u) >> shift);
-  }
+  explicit FastDivide(std::int64_t d) : Divider(d < 1 ? 1 : static_cast<std::uint32_t>(d)) {}
+  __device__ int quotient(int n) const { return static_cast<int>(Divider::quotient(static_cast<std::uint32_t>(n))); }
   __device__ int rest(int n, int of_quotient) const { return n - of_quotient * static_cast<int>(divisor); }
 };
 

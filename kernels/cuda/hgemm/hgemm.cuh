@@ -64,7 +64,7 @@ bool can_hgemm_warpgroups(const Problem<T>& p, const Stream& stream) {
   return can_hgemm_persistent(p) && attribute_of(stream, cudaDevAttrComputeCapabilityMajor) == 9;
 }
 
-/// Number of blocks that a rung's tiles give work to, parts of K included.
+/// Returns the number of blocks that a rung's tiles give work to, parts of K included.
 template <class Tiles>
 std::int64_t blocks_of(const Problem<typename Tiles::T>& p) {
   return tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true).count();
@@ -83,7 +83,7 @@ void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
   with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm_warpgroups<T, a, b, Identity>(p, stream); });
 }
 
-/// Runs rung 9 or 7, whichever is faster.
+/// Runs rung 9 if its tiles give work to at least 64 blocks, else rung 7, whose tiles are smaller.
 template <class T, Layout a, Layout b, class Activation>
 void run_hgemm(const Problem<T>& p, Stream& stream) {
   if (can_hgemm_warpgroups(p, stream) && blocks_of<SmallGroupTiles<T, a, b>>(p) >= 64)

@@ -11,7 +11,7 @@ enum class MmaInput { f16, bf16, tf32 };
 /// An operand of wgmma: rows of 128 bytes in shared memory with swizzled chunks, as kernels/cuda/base/ptx.h describes.
 struct GroupOperand {
   const unsigned char* start = nullptr;  ///< address of the first element before swizzling
-  int block_stride = 0;                  ///< along the lines: distance of 64 lines from the next 64 in bytes
+  int block_stride = 0;                  ///< along the lines: bytes from 64 lines to the next 64
   bool along_lines = false;
 
   GroupOperand plus(int bytes) const { return {start + bytes, block_stride, along_lines}; }
