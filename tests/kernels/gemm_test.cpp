@@ -353,36 +353,42 @@ TEST_CASE("gemm: few rows of a B that starts or steps off the cache's lines") {
   }
 }
 
-TEST_CASE_TEMPLATE("gemm: a row has the same bits alone and among others, in either layout of B", T, float, double) {
+TEST_CASE_TEMPLATE("gemm: a row has the same bits alone and among others if B's rows are contiguous", T, float, double) {
   test::on_every_target([] {
     constexpr int64_t rows = 33, n = 50, k = 1013;
     Product<T> whole({.m = rows, .n = n, .k = k, .gap = 0});
-    std::vector<T> turned(static_cast<std::size_t>(n * k));  // B^T (n, k)
     gemm(whole.args);
-    for (int64_t p = 0; p < k; ++p) {
-      for (int64_t j = 0; j < n; ++j) turned[static_cast<std::size_t>(j * k + p)] = whole.args.b[p * n + j];
+    for (int64_t m = 1; m <= 17; ++m) {
+      std::vector<T> c(static_cast<std::size_t>(m * n));
+      GemmArgs<T> g = whole.args;
+      g.m = m;
+      g.a += 5 * k;
+      g.c = c.data();
+      gemm(g);
+      CHECK_MESSAGE(std::memcmp(c.data(), whole.args.c + 5 * n, c.size() * sizeof(T)) == 0, m, " rows");
     }
-    for (const bool by_column : {false, true}) {
-      for (int64_t m = 1; m <= 17; ++m) {
-        std::vector<T> c(static_cast<std::size_t>(m * n));
-        GemmArgs<T> g = whole.args;
-        g.m = m;
-        g.a += 5 * k;
-        g.c = c.data();
-        if (by_column) g.b = turned.data(), g.b_rs = 1, g.b_cs = k;
-        gemm(g);
-        CHECK_MESSAGE(std::memcmp(c.data(), whole.args.c + 5 * n, c.size() * sizeof(T)) == 0, m, " rows");
+  });
+}
+
+TEST_CASE_TEMPLATE("gemm: up to eight rows are dot products where B's columns are contiguous", T, float, double) {
+  test::on_every_target([] {
+    for (const bool transpose_a : {false, true}) {
+      for (const int64_t k : {5, 64, 1013}) {
+        for (int64_t m = 1; m <= 9; ++m)
+          check<T>({.m = m, .n = 37, .k = k, .transpose_a = transpose_a, .transpose_b = true, .beta = 0.5, .bias = true});
       }
     }
-    std::vector<T> column(static_cast<std::size_t>(rows));
-    GemmArgs<T> g = whole.args;
-    g.n = 1;
-    g.b += 20;
-    g.c = column.data();
-    g.c_rs = 1;
-    gemm(g);
-    for (int64_t i = 0; i < rows; ++i) {
-      CHECK(std::memcmp(&column[static_cast<std::size_t>(i)], whole.args.c + i * n + 20, sizeof(T)) == 0);
+    for (const bool transpose_a : {false, true})  // one column is one row of the transposed product
+      check<T>({.m = 33, .n = 1, .k = 1013, .transpose_a = transpose_a, .gap = 0});
+    Product<T> eight({.m = 8, .n = 37, .k = 1013, .transpose_b = true, .gap = 0});
+    gemm(eight.args);
+    for (int64_t m = 1; m < 8; ++m) {
+      std::vector<T> c(static_cast<std::size_t>(m * 37));
+      GemmArgs<T> g = eight.args;
+      g.m = m;
+      g.c = c.data();
+      gemm(g);
+      CHECK_MESSAGE(std::memcmp(c.data(), eight.args.c, c.size() * sizeof(T)) == 0, m, " rows have other bits than 8");
     }
   });
 }

@@ -2,8 +2,8 @@
 // Rung 6, the shipped one: operands in place.
 // Idea: do not copy what the tile can read fast enough where it is. Rows less than a page apart are such operands: the
 // tile's few streams hit the caches and the TLB as packed ones do. With few rows of C, each element of B is used so few
-// times that copying takes longer than multiplying: wide tiles read contiguous rows of B in long runs, and squares of
-// contiguous columns (the weight of a linear layer) are transposed in registers between the load and the multiply-adds.
+// times that copying takes longer than multiplying: wide tiles read contiguous rows of B in long runs, and contiguous
+// columns (the weight of a linear layer) are multiplied with rows of A as dot products.
 // A product with one column is one with one row, transposed. Sums of a few terms write C row by row. Changes: small
 // products need no packing and one parallel region instead of two; for few rows B is read once and not written. Bound:
 // the multipliers; for few rows the rate at which a cache or the memory delivers B. Gained over rung 5 on two cores:
@@ -23,13 +23,22 @@ bool has_few_rows(const GemmArgs<T>& g) {
   return (g.b_cs == 1 && g.m <= ops.wide_height) || (g.b_rs == 1 && g.m <= ops.columns_height);
 }
 
+/// Returns A's rows (m, k), contiguous along k: in place, with `step` elements between rows, or copied.
+template <class T>
+const T* contiguous_rows(const GemmArgs<T>& g, int64_t& step) {
+  step = g.a_rs;
+  if (g.a_cs == 1) return g.a;
+  step = g.k;
+  T* rows = scratch<T>(Slot::gemm_a, g.m * g.k + kPackSlack);
+  gemm_ops<T>().pack(g.a, g.a_cs, g.a_rs, g.k, g.m, g.k, rows);
+  return rows;
+}
+
 /// Computes columns [begin, end) of C.
 template <class T>
 void few_rows_task(const GemmArgs<T>& g, int64_t begin, int64_t end) {
   constexpr int64_t far_bytes = int64_t{8} << 20;  // of B: too much to be in a cache
   const GemmOps<T>& ops = gemm_ops<T>();
-  const RowBlocks rows(g.m, g.m);
-  const KChunks<T> chunks(g.k);
   const bool by_column = g.b_cs != 1 || g.m > ops.wide_height;
   FewRowsArgs<T> few{.m = g.m,
                      .n = end - begin,
@@ -41,6 +50,14 @@ void few_rows_task(const GemmArgs<T>& g, int64_t begin, int64_t end) {
                      .alpha = g.alpha,
                      .beta = g.beta,
                      .bias = g.bias_n ? g.bias_n + begin : nullptr};
+  if (by_column) {
+    few.k = g.k;
+    few.a = contiguous_rows(g, few.a_step);
+    few.b = g.b + begin * g.b_cs;
+    return ops.few_rows(few);
+  }
+  const RowBlocks rows(g.m, g.m);
+  const KChunks<T> chunks(g.k);
   T* packed = g.m > 1 ? scratch<T>(Slot::gemm_a, packed_a_size(rows, chunks.longest())) : nullptr;
   for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
     const int64_t p0 = chunks.start(chunk);
@@ -52,7 +69,7 @@ void few_rows_task(const GemmArgs<T>& g, int64_t begin, int64_t end) {
       few.a = packed;
       few.a_step = g.m;
     }
-    few.b = g.b + p0 * g.b_rs + begin * g.b_cs;
+    few.b = g.b + p0 * g.b_rs + begin;
     ops.few_rows(few);
     few.beta = T(1);
     few.bias = nullptr;

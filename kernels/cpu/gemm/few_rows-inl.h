@@ -1,6 +1,7 @@
-// Tiles for few rows of C, whose time is that of reading B: B is read in place, once. Each element of C is the same
-// chain of multiply-adds along k as in gemm_tile, so results have the same bits.
-#include "kernels/cpu/gemm/square-inl.h"
+// Tiles for few rows of C, whose time is that of reading B: B is read in place, once. If B's rows are contiguous, each
+// element of C is the same chain of multiply-adds along k as in gemm_tile, so results have the same bits. If its columns
+// are, the lanes of a vector are neighbours along k, and their sums are added last.
+#include "kernels/cpu/gemm/lane_sums-inl.h"
 #include "kernels/cpu/gemm/tile-inl.h"
 
 #if defined(LEVIN_KERNELS_CPU_GEMM_FEW_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -14,11 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
 inline constexpr int kWideHeight = 4;
-#if HWY_TARGET <= HWY_AVX3
 inline constexpr int kColumnsHeight = 8;
-#else
-inline constexpr int kColumnsHeight = 4;
-#endif
 
 /// Vectors of a wide tile: enough for runs of B that the hardware prefetches, and few enough for the registers.
 constexpr int wide_vectors(int rows) {
@@ -26,70 +23,56 @@ constexpr int wide_vectors(int rows) {
   return registers / rows < longest_run ? registers / rows : longest_run;
 }
 
-/// Writes the transposed square of which only `count` elements of each line exist: out (lanes, lanes).
+/// Columns of a tile of dot products: its sums fill a vector.
 template <class T>
-HWY_NOINLINE void part_of_square(const T* const* lines, int64_t p, int64_t count, T* HWY_RESTRICT out) {
-  const Simd<T> d;
-  constexpr int lanes = static_cast<int>(kLanes<T>);
-  HWY_ALIGN T copy[lanes * lanes];
-  const T* copied[lanes];
-  for (int j = 0; j < lanes; ++j) {
-    copied[j] = copy + j * lanes;
-    hn::Store(load_part(lines[j] + p, count), d, copy + j * lanes);
-  }
-  SimdVec<T> column[lanes];
-  transpose_square(copied, 0, column);
-  for (int q = 0; q < lanes; ++q) hn::Store(column[q], d, out + q * lanes);
+constexpr int dot_columns(int rows) {
+  const int lanes = static_cast<int>(kLanes<T>);
+  return rows < lanes ? lanes / rows : 1;
 }
 
-/// Multiplies with B's columns b_step apart and elements along k adjacent: b[j * b_step + p]. Squares of B are
-/// transposed in registers on their way to the multiply-adds. `far`: B comes from memory and is worth prefetching.
-template <int MR, int NV, class T>
-HWY_NOINLINE void gemm_tile_columns(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b,
-                                    int64_t b_step, bool far, const TileOut<T>& out) {
+/// Computes MR rows by out.tail columns of C as dot products: rows of A (MR, k), a_step apart, and columns of B, b_step
+/// apart, are contiguous along k. `far`: B comes from memory and is worth prefetching.
+template <int MR, class T>
+HWY_NOINLINE void gemm_tile_dot(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b,
+                                int64_t b_step, bool far, const TileOut<T>& out) {
   const Simd<T> d;
-  constexpr int lanes = static_cast<int>(kLanes<T>);
+  constexpr int lanes = static_cast<int>(kLanes<T>), columns = dot_columns<T>(MR);
+  constexpr int groups = (MR * columns + lanes - 1) / lanes;
   constexpr int64_t ahead = 512 / sizeof(T);
-  const T* lines[NV * lanes];  // those beyond the last column repeat the first one
-  for (int j = 0; j < NV * lanes; ++j) lines[j] = b + (j < (NV - 1) * lanes + out.tail ? j : 0) * b_step;
-  SimdVec<T> acc[MR][NV];
+  const T* lines[columns];  // those beyond the last column repeat the first one
+  for (int j = 0; j < columns; ++j) lines[j] = b + (j < out.tail ? j : 0) * b_step;
+  SimdVec<T> acc[groups * lanes];  // (MR, columns)
   HWY_UNROLL(16)
-  for (int i = 0; i < MR; ++i) {
-    HWY_UNROLL(2)
-    for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
-  }
+  for (int i = 0; i < groups * lanes; ++i) acc[i] = hn::Zero(d);
+  const auto multiply = [&](int64_t p, const auto& load) HWY_ATTR {
+    SimdVec<T> row[MR];
+    HWY_UNROLL(8)
+    for (int i = 0; i < MR; ++i) row[i] = load(a + i * a_step + p);
+    HWY_UNROLL(16)
+    for (int j = 0; j < columns; ++j) {
+      const auto column = load(lines[j] + p);
+      HWY_UNROLL(8)
+      for (int i = 0; i < MR; ++i) acc[i * columns + j] = hn::MulAdd(row[i], column, acc[i * columns + j]);
+    }
+  };
   int64_t p = 0;
   for (; p + lanes <= k; p += lanes) {
-    HWY_UNROLL(2)
-    for (int v = 0; v < NV; ++v) {
-      if (far) {
-        for (int j = 0; j < lanes; ++j) hwy::Prefetch(lines[v * lanes + j] + p + ahead);
-      }
-      SimdVec<T> column[lanes];
-      transpose_square(lines + v * lanes, p, column);
-      HWY_UNROLL(16)
-      for (int q = 0; q < lanes; ++q) {
-        HWY_UNROLL(16)
-        for (int i = 0; i < MR; ++i) acc[i][v] = hn::MulAdd(hn::Set(d, a[q * a_step + i]), column[q], acc[i][v]);
-      }
+    if (far) {
+      for (int j = 0; j < columns; ++j) hwy::Prefetch(lines[j] + p + ahead);
     }
-    a += lanes * a_step;
+    multiply(p, [&](const T* from) HWY_ATTR { return hn::LoadU(d, from); });
   }
-  if (p < k) {
-    HWY_ALIGN T columns[NV * lanes * lanes];
-    for (int v = 0; v < NV; ++v) part_of_square(lines + v * lanes, p, k - p, columns + v * lanes * lanes);
-    for (int64_t q = 0; q < k - p; ++q) {
-      HWY_UNROLL(16)
-      for (int i = 0; i < MR; ++i) {
-        HWY_UNROLL(2)
-        for (int v = 0; v < NV; ++v) {
-          const auto column = hn::Load(d, columns + (v * lanes + q) * lanes);
-          acc[i][v] = hn::MulAdd(hn::Set(d, a[q * a_step + i]), column, acc[i][v]);
-        }
-      }
+  if (p < k) multiply(p, [&](const T* from) HWY_ATTR { return load_part(from, k - p); });
+  HWY_ALIGN T sums[groups * lanes];  // (MR, columns)
+  HWY_UNROLL(4)
+  for (int g = 0; g < groups; ++g) hn::Store(lane_sums<T>(acc + g * lanes), d, sums + g * lanes);
+  for (int i = 0; i < MR; ++i) {
+    T* c = out.c + i * out.c_rs;
+    for (int64_t j = 0; j < out.tail; ++j) {
+      const T value = out.alpha * sums[i * columns + j] + (out.bias ? out.bias[j] : T(0));
+      c[j] = out.beta == T(0) ? value : out.beta * c[j] + value;
     }
   }
-  store_tile<MR, NV>(acc, out);
 }
 
 /// Multiplies as gemm_tile does, but reads only the out.tail elements of B's rows that exist.
@@ -151,28 +134,25 @@ void run_wide(const FewRowsArgs<T>& g) {
 }
 
 template <class T>
-using ColumnsFn = void (*)(int64_t, const T*, int64_t, const T*, int64_t, bool, const TileOut<T>&);
+struct DotTile {
+  int64_t columns;
+  void (*run)(int64_t, const T*, int64_t, const T*, int64_t, bool, const TileOut<T>&);
+};
 
 template <class T, int... I>
-ColumnsFn<T> columns_tile(int64_t height, std::integer_sequence<int, I...>) {
-  static constexpr ColumnsFn<T> tiles[] = {&gemm_tile_columns<I + 1, 1, T>...};
+const DotTile<T>& dot_tile(int64_t height, std::integer_sequence<int, I...>) {
+  static constexpr DotTile<T> tiles[] = {{dot_columns<T>(I + 1), &gemm_tile_dot<I + 1, T>}...};
   return tiles[height - 1];
 }
 
-/// B's columns are contiguous. A single row has one chain of multiply-adds for each vector, so that two vectors hide
-/// their latency. They are too many where loads straddle lines of B that share few sets of the cache: each line is then
-/// needed twice, and evicted in between.
+/// B's columns are contiguous.
 template <class T>
 void run_columns(const FewRowsArgs<T>& g) {
-  constexpr int64_t lanes = kLanes<T>, size = sizeof(T);
-  const bool straddles = reinterpret_cast<std::uintptr_t>(g.b) % 64 != 0 && g.b_step * size % 2048 == 0;
-  const ColumnsFn<T> single = columns_tile<T>(g.m, std::make_integer_sequence<int, kColumnsHeight>{});
-  for (int64_t j = 0, columns = 0; j < g.n; j += columns) {
-    const bool pair = g.m == 1 && !straddles && g.n - j > lanes;
-    const int64_t most = pair ? 2 * lanes : lanes;
-    columns = g.n - j < most ? g.n - j : most;
-    const TileOut<T> out{g.c + j, g.c_rs, g.alpha, g.beta, g.bias ? g.bias + j : nullptr, columns - (most - lanes)};
-    (pair ? &gemm_tile_columns<1, 2, T> : single)(g.k, g.a, g.a_step, g.b + j * g.b_step, g.b_step, g.far, out);
+  const DotTile<T>& tile = dot_tile<T>(g.m, std::make_integer_sequence<int, kColumnsHeight>{});
+  for (int64_t j = 0; j < g.n; j += tile.columns) {
+    const int64_t columns = g.n - j < tile.columns ? g.n - j : tile.columns;
+    tile.run(g.k, g.a, g.a_step, g.b + j * g.b_step, g.b_step, g.far,
+             {g.c + j, g.c_rs, g.alpha, g.beta, g.bias ? g.bias + j : nullptr, columns});
   }
 }
 

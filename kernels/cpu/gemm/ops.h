@@ -49,7 +49,7 @@ struct BlockArgs {
 template <class T>
 struct FewRowsArgs {
   int64_t m = 0, n = 0, k = 0;  // m <= GemmOps::wide_height, or columns_height if by_column
-  const T* a = nullptr;         // (k, m), a_step apart along k
+  const T* a = nullptr;         // (k, m), rows a_step apart; (m, k) if by_column
   int64_t a_step = 0;
   const T* b = nullptr;    // (k, n), rows b_step apart with adjacent elements; columns so if by_column
   int64_t b_step = 0;

@@ -91,6 +91,25 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
   }
 }
 
+/// Prefetches the rows of C, which are needed when the loop ends, one row every kRowApart steps of k: the processor has
+/// about 16 buffers for lines on their way, and a burst of prefetches keeps the loop's own loads waiting.
+template <int MR, int NV, class T>
+struct PrefetchC {
+  static constexpr int64_t kRowApart = 4;
+  const T *first, *last;  // in the first and the last line of the next row
+  int64_t c_rs;
+
+  explicit HWY_INLINE PrefetchC(const TileOut<T>& out)
+      : first(out.c), last(out.c + (NV - 1) * kLanes<T> + out.tail - 1), c_rs(out.c_rs) {}
+  HWY_INLINE void step(int64_t p) {
+    if (p % kRowApart != 0 || p >= kRowApart * MR) return;
+    hwy::Prefetch(first);
+    hwy::Prefetch(last);
+    first += c_rs;
+    last += c_rs;
+  }
+};
+
 /// Multiplies with A's elements of one k adjacent: a[p * a_step + i].
 template <int MR, int NV, class T>
 HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b, int64_t b_step,
@@ -102,14 +121,12 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
     HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
   }
-  // C is needed when the loop ends; prefetch it.
-  HWY_UNROLL(16)
-  for (int i = 0; i < MR; ++i) {
-    hwy::Prefetch(out.c + i * out.c_rs);
-    hwy::Prefetch(out.c + i * out.c_rs + (NV - 1) * kLanes<T> + out.tail - 1);
-  }
+  PrefetchC<MR, NV, T> c(out);
   for (int64_t p = 0; p < k; ++p) {
-    hwy::Prefetch(a + 16 * a_step);  // A comes from L2, in streams too short for the hardware prefetcher
+    // A comes from L2 or, in place, from memory, in streams too short for the hardware prefetcher. The line of the first
+    // row is also that of the last row of the tile before.
+    hwy::Prefetch(a + 32 * a_step + MR - 1);
+    c.step(p);
     SimdVec<T> row[NV];
     HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
@@ -141,10 +158,10 @@ HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_s
     for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
   }
   constexpr int64_t line = 64 / sizeof(T), ahead = 8 * line;
+  PrefetchC<MR, NV, T> c(out);
   for (int64_t p = 0; p < k; ++p) {
-    if (p % line == 0) {
-      for (int i = 0; i < MR; ++i) hwy::Prefetch(rows[i] + p + ahead);
-    }
+    for (int64_t i = p % line; i < MR; i += line) hwy::Prefetch(rows[i] + p + ahead);  // each row once in a line
+    c.step(p);
     SimdVec<T> row[NV];
     HWY_UNROLL(2)
     for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);

@@ -1,11 +1,11 @@
-// Transposition of a square of as many lines as a vector has lanes, in registers.
+// Sums of the lanes of as many vectors as a vector has lanes.
 #include "kernels/cpu/simd-inl.h"
 
-#if defined(LEVIN_KERNELS_CPU_GEMM_SQUARE_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef LEVIN_KERNELS_CPU_GEMM_SQUARE_INL_H
-#undef LEVIN_KERNELS_CPU_GEMM_SQUARE_INL_H
+#if defined(LEVIN_KERNELS_CPU_GEMM_LANE_SUMS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_GEMM_LANE_SUMS_INL_H
+#undef LEVIN_KERNELS_CPU_GEMM_LANE_SUMS_INL_H
 #else
-#define LEVIN_KERNELS_CPU_GEMM_SQUARE_INL_H
+#define LEVIN_KERNELS_CPU_GEMM_LANE_SUMS_INL_H
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -14,8 +14,8 @@ namespace levin::kernels::cpu::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 template <class T>
-HWY_INLINE void transpose_square(const T* const* lines, int64_t p, SimdVec<T>* out) {
-  out[0] = hn::Set(Simd<T>{}, lines[0][p]);
+HWY_INLINE SimdVec<T> lane_sums(const SimdVec<T>* v) {
+  return v[0];
 }
 
 #else
@@ -42,26 +42,30 @@ HWY_INLINE void transpose_blocks(const V* in, V* out, int step) {
   }
 }
 
-/// Computes out[i] lane j = lines[j][p + i]. Each line is read by one load, because lines a multiple of 4 KiB apart
-/// share the sets of the cache and would evict each other before a second load.
+/// Returns the vector whose lane i is the sum of the lanes of v[i]: squares of 128-bit blocks are transposed and added,
+/// then the blocks themselves.
 template <class T>
-HWY_INLINE void transpose_square(const T* const* lines, int64_t p, SimdVec<T>* out) {
+HWY_INLINE SimdVec<T> lane_sums(const SimdVec<T>* v) {
   const Simd<T> d;
   constexpr int block = static_cast<int>(kBlockLanes<T>), blocks = static_cast<int>(kLanes<T>) / block;
-  SimdVec<T> part[blocks * block];  // (blocks, block)
+  SimdVec<T> part[blocks], whole[blocks];
   HWY_UNROLL(4)
   for (int q = 0; q < blocks; ++q) {
-    const T* const* line = lines + block * (blocks == 4 && (q == 1 || q == 2) ? 3 - q : q);
-    SimdVec<T>* to = part + q * block;
-    const auto r0 = hn::LoadU(d, line[0] + p), r1 = hn::LoadU(d, line[1] + p);
+    const SimdVec<T>* from = v + block * (blocks == 4 && (q == 1 || q == 2) ? 3 - q : q);
+    SimdVec<T> lane[block];
     if constexpr (block == 2) {
-      transpose_in_blocks(d, r0, r1, to);
+      transpose_in_blocks(d, from[0], from[1], lane);
+      part[q] = hn::Add(lane[0], lane[1]);
     } else {
-      transpose_in_blocks(d, r0, r1, hn::LoadU(d, line[2] + p), hn::LoadU(d, line[3] + p), to);
+      transpose_in_blocks(d, from[0], from[1], from[2], from[3], lane);
+      part[q] = hn::Add(hn::Add(lane[0], lane[1]), hn::Add(lane[2], lane[3]));
     }
   }
+  transpose_blocks<blocks>(part, whole, 1);
+  SimdVec<T> sum = whole[0];
   HWY_UNROLL(4)
-  for (int c = 0; c < block; ++c) transpose_blocks<blocks>(part + c, out + c, block);
+  for (int q = 1; q < blocks; ++q) sum = hn::Add(sum, whole[q]);
+  return sum;
 }
 
 #endif
