@@ -184,8 +184,10 @@ class Pass {
       if (accumulate_) accumulate(node, grads[0]);
       return;
     }
+    const bool watched = node.hooks && !node.hooks->after.empty();
+    const InlineVector<Tensor, 1> shown = watched ? grads : InlineVector<Tensor, 1>();  // so that nothing overwrites them
     Grads results = compute(node, grads);
-    if (node.hooks && !node.hooks->after.empty()) run_after_hooks(node, results, grads);
+    if (watched) run_after_hooks(node, results, grads);
     for (int i = 0; i < node.edges.size(); ++i)
       if (const Edge& e = node.edges[i]) deliver(e, i < results.size() ? fit(node, i, results[i]) : Tensor());
   }
@@ -287,8 +289,7 @@ class Pass {
       accumulate_rows(leaf, grad);
     } else if (!slot.defined()) {
       // A gradient that is shared, or that is a view, is copied: grad() belongs to the leaf alone.
-      const bool alone = grad.impl_ptr()->use_count() == 1 && grad.storage()->use_count() == 1 && grad.is_contiguous();
-      slot = create_graph_ || alone ? grad : clone(grad);
+      slot = create_graph_ || (is_sole_owner(grad) && grad.is_contiguous()) ? grad : clone(grad);
     } else if (create_graph_) {
       slot = levin::add(slot, grad);
     } else {

@@ -199,6 +199,10 @@ Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const Ten
   return make(std::move(storage), sizes, strides, dtype, options.requires_grad);
 }
 
+bool is_sole_owner(const Tensor& x) {
+  return x.defined() && x.impl_ptr()->use_count() == 1 && x.storage()->use_count() == 1 && !x.storage()->is_borrowed();
+}
+
 Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset,
              std::optional<DType> dtype) {
   const TensorImpl* from = source.impl();

@@ -20,11 +20,8 @@ void Sequential::append(std::unique_ptr<Module> module) {
 
 namespace {
 
-/// True if y is a result that nobody else holds and that no gradient needs, so that its memory may be written.
-bool is_spare(const Tensor& y) {
-  return !grad_enabled() && !tracing() && y.defined() && y.is_floating() && y.impl_ptr()->use_count() == 1 &&
-         y.storage()->use_count() == 1 && !y.storage()->is_borrowed();
-}
+/// True if y is a result that nobody else holds, not even the graph, so that its memory may be written.
+bool is_spare(const Tensor& y) { return !tracing() && is_sole_owner(y) && y.is_floating(); }
 
 }  // namespace
 

@@ -246,3 +246,54 @@ TEST_CASE("grad computes no gradients that lead to none of its inputs") {
   y.backward();
   CHECK(w.grad().to_vector<float>() == all[1].to_vector<float>());
 }
+
+TEST_CASE("an activation's gradient is written to the incoming one's memory if nobody else holds it") {
+  const Tensor x = tensor<double>({-1, 2}).requires_grad_(), factor = tensor<double>({3, 5});
+  const std::vector<double> incoming{3, 5}, outgoing{0, 5};
+  const void *before = nullptr, *after = nullptr;
+  {
+    const Tensor h = x * 1.0, y = relu(h);
+    y.register_hook([&](const Tensor& g) { before = g.raw_data(); return Tensor(); });
+    h.register_hook([&](const Tensor& g) { after = g.raw_data(); return Tensor(); });
+    sum(y * factor).backward();
+    CHECK(before == after);
+    CHECK(x.grad().to_vector<double>() == outgoing);
+  }
+  SUBCASE("a hook keeps it") {
+    const Tensor y = relu(x * 1.0);
+    Tensor kept;
+    y.register_hook([&](const Tensor& g) { kept = g; return Tensor(); });
+    sum(y * factor).backward();
+    CHECK(kept.to_vector<double>() == incoming);
+  }
+  SUBCASE("a view of it is kept") {
+    const Tensor y = relu(x * 1.0);
+    Tensor kept;
+    y.register_hook([&](const Tensor& g) { kept = g[0]; return Tensor(); });
+    sum(y * factor).backward();
+    CHECK(kept.item<double>() == 3);
+  }
+  SUBCASE("it is retained, or asked for") {
+    const Tensor y = relu(x * 1.0);
+    y.retain_grad();
+    sum(y * factor).backward();
+    CHECK(y.grad().to_vector<double>() == incoming);
+    const Tensor z = relu(x * 1.0);
+    CHECK(grad({sum(z * factor)}, {z, x})[0].to_vector<double>() == incoming);
+  }
+  SUBCASE("the caller gave it") {
+    const Tensor g = factor.clone();
+    relu(x * 1.0).backward(g);
+    CHECK(g.to_vector<double>() == incoming);
+  }
+  SUBCASE("two operations share it") {
+    sum((relu(x * 1.0) + sigmoid(x * 2.0)) * factor).backward();
+    const Tensor s = sigmoid(x.detach() * 2.0), of_relu = tensor<double>({0, 5});
+    CHECK(allclose(x.grad(), of_relu + of_relu + s * (1.0 - s) * 2.0 * factor));  // x has a gradient from above too
+  }
+  SUBCASE("its graph is wanted") {
+    const Tensor y = tanh(x * 1.0);
+    const Tensor g = grad({sum(y * factor)}, {x}, {.create_graph = true})[0];
+    CHECK(grad({sum(g)}, {x})[0].defined());
+  }
+}

@@ -311,3 +311,34 @@ TEST_CASE("random numbers in place") {
   CHECK(whole.new_empty({2, 0}).sizes() == Shape{2, 0});
   CHECK(ones({2, 3, 4}).mT().sizes() == Shape{2, 4, 3});
 }
+
+TEST_CASE("relu_, sigmoid_ and tanh_ are recorded in memory that nobody else holds") {
+  struct Form {
+    Tensor (*function)(const Tensor&);
+    const Tensor& (Tensor::*in_place)() const;
+  };
+  for (const Form& f : {Form{&relu, &Tensor::relu_}, Form{&sigmoid, &Tensor::sigmoid_}, Form{&tanh, &Tensor::tanh_}}) {
+    const Tensor x = leaf({-1.5, -0.25, 0.5, 2}), z = leaf({-1.5, -0.25, 0.5, 2});
+    const Tensor y = x * 2.0, wanted = f.function(z * 2.0);
+    const void* const memory = y.raw_data();
+    (y.*f.in_place)();
+    CHECK(y.raw_data() == memory);
+    CHECK(equal(y, wanted));
+    const Tensor first = grad({sum(y * y * y)}, {x}, {.create_graph = true})[0];
+    const Tensor wanted_first = grad({sum(wanted * wanted * wanted)}, {z}, {.create_graph = true})[0];
+    CHECK(equal(first, wanted_first));
+    CHECK(equal(grad({sum(first * first)}, {x})[0], grad({sum(wanted_first * wanted_first)}, {z})[0]));
+
+    const Tensor edited = x * 2.0;
+    (edited.*f.in_place)();
+    edited.add_(1.0);  // what the gradient needs is overwritten
+    CHECK_THROWS_AS(sum(edited).backward(), GradError);
+
+    const Tensor viewed = x * 2.0, view = viewed[1];
+    (viewed.*f.in_place)();
+    CHECK(view.item<double>() == viewed[1].item<double>());
+    const Tensor saved = x * 2.0, product = saved * saved;
+    (saved.*f.in_place)();
+    CHECK_THROWS_AS(sum(product).backward(), GradError);
+  }
+}

@@ -109,19 +109,25 @@ struct Borrowing : nn::Layer<Borrowing> {
 
 }  // namespace
 
-TEST_CASE("Sequential: without gradients an activation writes into a result that nobody else holds") {
+TEST_CASE("Sequential: an activation writes into a result that nobody else holds") {
   const Tensor x = tensor({-1.0f, 0.5f, 2.0f});
   const auto run = [&](auto activation, Doubling::Keep keep) {
     nn::Sequential net(Doubling{keep}, std::move(activation));
     auto& first = static_cast<Doubling&>(net[0]);
-    const Tensor recorded = net(x);
-    CHECK(recorded.raw_data() != first.made);
+    const Tensor wanted = net[1](x * 2), with_grad = x.clone().requires_grad_(), composed = x.clone().requires_grad_();
+    const Tensor recorded = net(with_grad);
+    const bool reused = recorded.raw_data() == first.made;
+    CHECK(equal(recorded, wanted));
+    recorded.sum().backward();
+    net[1](composed * 2).sum().backward();
+    CHECK(equal(with_grad.grad(), composed.grad()));
     no_grad guard;
     const Tensor y = net(x);
-    CHECK(equal(y, recorded));
+    CHECK(equal(y, wanted));
     CHECK(x.to_vector<float>() == std::vector<float>{-1.0f, 0.5f, 2.0f});
     if (keep != Doubling::Keep::nothing) CHECK(first.kept.view({-1})[0].item<float>() == -2.0f);
-    return y.raw_data() == first.made;
+    CHECK((y.raw_data() == first.made) == reused);
+    return reused;
   };
   using Keep = Doubling::Keep;
   CHECK(run(nn::ReLU(), Keep::nothing));

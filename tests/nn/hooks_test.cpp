@@ -87,3 +87,17 @@ TEST_CASE("backward hooks get the complete gradients and may replace the input's
   loss.backward();
   CHECK(calls == 1);
 }
+
+TEST_CASE("a backward hook of an activation sees both gradients, though one could be written over the other") {
+  nn::ReLU layer;
+  Tensor seen_input, seen_output;
+  layer.register_full_backward_hook([&](nn::Module&, const Tensors& grad_inputs, const Tensors& grad_outputs) {
+    seen_input = grad_inputs[0].clone();
+    seen_output = grad_outputs[0].clone();
+    return Tensor();
+  });
+  const Tensor x = tensor({-1.0f, 2.0f}).requires_grad_();
+  (layer(x * 1.0f) * tensor({3.0f, 5.0f})).sum().backward();
+  CHECK(seen_output.to_vector<float>() == std::vector<float>{3, 5});
+  CHECK(seen_input.to_vector<float>() == std::vector<float>{0, 5});
+}

@@ -1,10 +1,12 @@
 // Activations. Each fused gradient is an operation too: it is linear in the gradient, and its derivative with respect
 // to the other operand is composed of public operations, so that gradients of any order work.
 
+#include "../autograd_meta.h"
 #include "autocast.h"
 #include "elementwise/common.h"
 
 #include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -50,9 +52,20 @@ Tensor apply(const Slope& slope, const Tensor& g, const Tensor& v, double p0, do
   return r;
 }
 
+/// True if a result of two tensors can be written to the memory of g, which nobody will read again.
+bool can_overwrite(const Tensor& g, const Tensor& v) {
+  return !grad_enabled() && !tracing() && is_sole_owner(g) && g.sizes() == v.sizes() && g.dtype() == v.dtype() &&
+         g.strides() == v.strides() && g.is_contiguous();
+}
+
 Grads slope_backward(Context& k, const Tensor& g) {
   const SlopeState s = k.get<SlopeState>();
-  return {apply(*s.slope, g, k.saved(0), s.p0, s.p1)};
+  const Tensor v = k.saved(0);
+  if (!can_overwrite(g, v)) return {apply(*s.slope, g, v, s.p0, s.p1)};
+  Stream stream = current_stream(g.device());
+  s.slope->kernel({g.tensor_view(), g.tensor_view(), v.tensor_view(), g.dtype(), s.p0, s.p1}, stream);
+  end_in_place(g);
+  return {g};
 }
 
 struct Activation {
@@ -125,6 +138,13 @@ Tensor logsigmoid_second(const Tensor& x) {
                                          Saved::saved};
 #include <levin/kernels/elementwise_rows.h>
 
+/// Returns the activation of this kernel if its gradient needs the result alone, else null.
+const Activation* activation_of_result(const kernels::UnaryKernel& kernel) {
+  for (const Activation* f : {&relu_activation, &sigmoid_activation, &tanh_activation})
+    if (&f->kernel == &kernel) return f;
+  return nullptr;
+}
+
 void require_floating(const char* op, const Tensor& x) {
   if (!x.is_floating()) {
     throw DTypeError(
@@ -133,6 +153,24 @@ void require_floating(const char* op, const Tensor& x) {
 }
 
 }  // namespace
+
+bool ops::activate_in_place(const char* name, const kernels::UnaryKernel& kernel, const Tensor& x) {
+  const Activation* f = activation_of_result(kernel);
+  if (!f || tracing() || !x.is_floating() || x.storage()->use_count() != 1 || !begin_in_place(name, x)) return false;
+  // The old value keeps the history, but its memory gets the result, which is all that the gradient needs.
+  const Tensor old = alias(x, x.sizes(), x.strides(), x.storage_offset());
+  if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
+  Stream stream = current_stream(x.device());
+  kernel({x.tensor_view(), x.tensor_view()}, stream);
+  end_in_place(x);
+  Tensor result = alias(x, x.sizes(), x.strides(), x.storage_offset());
+  if (Context* c = record(kernel.name(), result, {old}, slope_backward)) {
+    c->save_output(result);
+    c->set(SlopeState{&f->slope, 0, 0});
+  }
+  adopt_history(name, x, result);
+  return true;
+}
 
 Tensor relu(const Tensor& x) {
   refuse_bool("relu", x.dtype(), "x itself");

@@ -109,6 +109,7 @@ const Tensor& edit_unary(const char* name, const Tensor& x, Types types, const k
   if (types == Types::floating) check_type(name, x, floating_type(x.dtype()));
   if (types == Types::numeric) refuse_bool(name, x.dtype(), "logical_not, or x.to(kUInt8)");
   if (types == Types::rounding && !x.is_floating()) return x;
+  if (activate_in_place(name, kernel, x)) return x;
   return edit(name, x, {}, [&](Stream& stream) { kernel({x.tensor_view(), x.tensor_view()}, stream); }, op);
 }
 

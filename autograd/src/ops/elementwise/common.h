@@ -51,6 +51,10 @@ Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tenso
 /// The types column of elementwise_rows.h, for functions of one tensor.
 enum class Types { floating, rounding, numeric };
 
+/// Applies relu, sigmoid or tanh, whose gradients need the result alone, in x's memory and records it. Returns false, and
+/// does nothing, if the operation need not be recorded, is another one, or x's memory is also held by others.
+bool activate_in_place(const char* name, const kernels::UnaryKernel& kernel, const Tensor& x);
+
 /// The tensor of y = f(x) that backward reads.
 enum class Saved { nothing, x, y };
 void save(Context& c, Saved saved, const Tensor& x, Tensor& y);
