@@ -21,6 +21,7 @@
 // channels, as in ncnn, which suit images of any width. Both libraries keep such a layout between layers; here a task's
 // planes are transposed on the way in and out.
 
+#include "kernels/cpu/cache.h"
 #include "kernels/cpu/conv/direct.h"
 #include "kernels/cpu/conv/winograd_plan.h"
 
@@ -308,14 +309,18 @@ void winograd_block(const WinogradWork<T>& g, int64_t first, int64_t last, bool*
 template <class T>
 void winograd_run(const WinogradPlan& plan, const DirectPlan& direct, const T* source, const T* w,
                   const WeightStrides& strides, const T* bias, T* result) {
-  constexpr int64_t block_bytes = int64_t{512} << 10;
   const Panels<T> source_panels(plan.source_channels), result_panels(plan.result_channels);
   const WinogradWeights<T> weights(plan, result_panels);
   T* transformed = scratch<T>(Slot::conv_weights, plan.result_phases() * weights.phase_step);
   weights.transform_all(plan, result_panels, w, strides, transformed);
-  const int64_t element = static_cast<int64_t>(sizeof(T));
+  // A block leaves room for the weights in L2. Where they do not fit, each block reads them from memory, so that blocks
+  // that fill L2 read them less often. A tile's results do not depend on its block.
+  const int64_t element = static_cast<int64_t>(sizeof(T)), cache = second_level_cache();
+  const int64_t weight_bytes = plan.result_phases() * weights.phase_step * element;
+  const int64_t block_bytes = weight_bytes > cache / 2 ? cache : int64_t{512} << 10;
   const int64_t tile_bytes = plan.points() * (weights.terms + 4 * source_panels.lanes) * element;
-  const WinogradBlocks blocks(plan, std::max<int64_t>(2 * gemm_ops<T>().max_height, block_bytes / tile_bytes));
+  const WinogradBlocks blocks(plan, std::max<int64_t>(2 * gemm_ops<T>().max_height, block_bytes / tile_bytes),
+                              std::clamp<int64_t>(2 * num_threads(), 4, 32));
   bool* finite = scratch<bool>(Slot::conv_sums, plan.batch * blocks.strips);
   const WinogradWork<T> work{plan, blocks, source_panels, result_panels, weights, source, transformed, bias, result};
   parallel_for(0, blocks.count, 1, [&](int64_t begin, int64_t end) {

@@ -90,8 +90,7 @@ struct WinogradBlocks {
   int64_t rows, strips;    // rows of tiles in a strip, strips of an image
   int64_t at_once, count;  // strips in a block, blocks
 
-  WinogradBlocks(const WinogradPlan& plan, int64_t most_tiles) {
-    constexpr int64_t least_blocks = 8;
+  WinogradBlocks(const WinogradPlan& plan, int64_t most_tiles, int64_t least_blocks) {
     rows = std::clamp<int64_t>(most_tiles / plan.tiles_w, 1, plan.tiles_h);
     rows = std::min(rows, std::max<int64_t>(1, plan.batch * plan.tiles_h / least_blocks));
     strips = (plan.tiles_h + rows - 1) / rows;

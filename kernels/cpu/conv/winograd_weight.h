@@ -77,7 +77,7 @@ bool winograd_weight_result(const WinogradPlan& plan, const Panels<T>& panels, c
 /// Chunks of images are summed separately, so that many threads can work, then added in order.
 template <class T>
 void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
-  constexpr int64_t most_chunks = 16, most_bytes = int64_t{8} << 20, block_bytes = int64_t{640} << 10;
+  constexpr int64_t most_chunks = 16, least_blocks = 8, most_bytes = int64_t{8} << 20, block_bytes = int64_t{640} << 10;
   constexpr int64_t chunk_tiles = 48, split_columns = 128;  // fewer are not worth sums or a transform of x of their own
   const WinogradPlan plan = winograd_forward(s);
   const Panels<T> x_panels(s.in_channels), dy_panels(s.out_channels);
@@ -88,7 +88,7 @@ void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* 
   const int64_t wanted = std::clamp<int64_t>(most_bytes / (size * bytes), 1, std::min(most_chunks, useful));
   const int64_t splits = std::clamp<int64_t>(columns / split_columns, 1, (most_chunks - 1) / wanted + 1);
   const int64_t tile_bytes = plan.points() * (terms + columns / splits) * bytes;
-  const WinogradBlocks blocks(plan, std::max<int64_t>(64, block_bytes / tile_bytes));
+  const WinogradBlocks blocks(plan, std::max<int64_t>(64, block_bytes / tile_bytes), least_blocks);
   const int64_t strips = s.batch * blocks.strips, chunks = std::min(wanted, strips);
   T* sums = scratch<T>(Slot::conv_sums, chunks * size);  // (chunks, points, terms, output channels)
   parallel_for(0, chunks * splits, 1, [&](int64_t begin, int64_t end) {
