@@ -312,7 +312,7 @@ TEST_CASE("random numbers in place") {
   CHECK(ones({2, 3, 4}).mT().sizes() == Shape{2, 4, 3});
 }
 
-TEST_CASE("relu_, sigmoid_ and tanh_ are recorded in memory that nobody else holds") {
+TEST_CASE("relu_, sigmoid_ and tanh_ are recorded without a copy") {
   struct Form {
     Tensor (*function)(const Tensor&);
     const Tensor& (Tensor::*in_place)() const;
@@ -334,9 +334,15 @@ TEST_CASE("relu_, sigmoid_ and tanh_ are recorded in memory that nobody else hol
     edited.add_(1.0);  // what the gradient needs is overwritten
     CHECK_THROWS_AS(sum(edited).backward(), GradError);
 
-    const Tensor viewed = x * 2.0, view = viewed[1];
-    (viewed.*f.in_place)();
-    CHECK(view.item<double>() == viewed[1].item<double>());
+    const Tensor viewed = x * 2.0, view = viewed[1], other = z * 2.0;
+    (view.*f.in_place)();
+    CHECK(viewed[1].item<double>() == view.item<double>());
+    const Tensor mask = tensor<double>({0, 1, 0, 0});
+    CHECK(equal(grad({sum(viewed * viewed)}, {x})[0],
+                grad({sum(square(other * (1.0 - mask) + f.function(other) * mask))}, {z})[0]));
+    const Tensor base = x * 2.0, later = base[1];
+    (base.*f.in_place)();
+    CHECK(equal(grad({later}, {x})[0], grad({f.function(z * 2.0)[1]}, {z})[0]));
     const Tensor saved = x * 2.0, product = saved * saved;
     (saved.*f.in_place)();
     CHECK_THROWS_AS(sum(product).backward(), GradError);

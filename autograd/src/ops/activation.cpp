@@ -156,7 +156,7 @@ void require_floating(const char* op, const Tensor& x) {
 
 bool ops::activate_in_place(const char* name, const kernels::UnaryKernel& kernel, const Tensor& x) {
   const Activation* f = activation_of_result(kernel);
-  if (!f || tracing() || !x.is_floating() || x.storage()->use_count() != 1 || !begin_in_place(name, x)) return false;
+  if (!f || tracing() || !x.is_floating() || !begin_in_place(name, x)) return false;
   // The old value keeps the history, but its memory gets the result, which is all that the gradient needs.
   const Tensor old = alias(x, x.sizes(), x.strides(), x.storage_offset());
   if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
