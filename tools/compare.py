@@ -128,10 +128,20 @@ def rewrite(path, rows, note):
     path.write_text(re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S))
 
 
+def others_in_words(rows):
+    """Returns a paragraph on the rows that are no nets, or nothing if there are none."""
+    others = [r for r in rows if section_of(r["name"])]
+    slow = sorted((r for r in others if r["ratio"] < 0.995), key=lambda r: r["ratio"])
+    if not others:
+        return []
+    behind = ", ".join(f"{r['name']} ({r['ratio']:.2f})" for r in slow)
+    return ["", f"Of {len(others)} rows of operations, sizes and products, {len(slow)} are behind" + (f": {behind}." if slow else ".")]
+
+
 def write_goals(path, rows, note, marker="goals"):
     """Writes the nets beside their best peers between the page's markers."""
     old = path.read_text()
-    text = "\n".join([note, "", *compare_nets.best_table(rows)])
+    text = "\n".join([note, "", *compare_nets.best_table(rows), *(others_in_words(rows) if marker != "goals" else [])])
     path.write_text(re.sub(rf"(<!-- {marker}:begin -->\n).*?(<!-- {marker}:end -->)", lambda m: f"{m[1]}{text}\n{m[2]}", old, flags=re.S))
 
 
@@ -162,6 +172,8 @@ def main():
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides but JAX, "
                         "which is left out; the nets' rows beside their best peers go to docs/compare.md, and no other table is written")
+    parser.add_argument("--table", help="writes only the nets' rows beside their best peers and the names of other rows that are behind, "
+                        "between docs/compare.md's markers of this name: for a machine other than that of the other tables")
     parser.add_argument("--no-compile", action="store_true", help="leaves out the rows of torch.compile")
     parser.add_argument("--no-jax", action="store_true", help="leaves out JAX's rows")
     args = parser.parse_args()
@@ -203,7 +215,8 @@ def main():
             f"nets: median of {args.steps} steps, {args.rounds} alternating rounds.")
     if args.capability:
         note = note.replace("; ", f" limited to {args.capability.upper()}; ", 1)
-        write_goals(ROOT / "docs/compare.md", rows, note, args.capability)
+    if table := args.table or args.capability:
+        write_goals(ROOT / "docs/compare.md", rows, note, table)
     else:
         write_tables(rows, note)
     slow = [r["name"] for r in rows if r["ratio"] < 1]
