@@ -185,9 +185,10 @@ class Pass {
       return;
     }
     const bool watched = node.hooks && !node.hooks->after.empty();
-    const InlineVector<Tensor, 1> shown = watched ? grads : InlineVector<Tensor, 1>();  // so that nothing overwrites them
+    // What post-hooks are shown is held, so that nothing writes over it.
+    const InlineVector<Tensor, 1> shown = watched ? grads : InlineVector<Tensor, 1>();
     Grads results = compute(node, grads);
-    if (watched) run_after_hooks(node, results, grads);
+    if (watched) run_after_hooks(node, results, shown);
     for (int i = 0; i < node.edges.size(); ++i)
       if (const Edge& e = node.edges[i]) deliver(e, i < results.size() ? fit(node, i, results[i]) : Tensor());
   }

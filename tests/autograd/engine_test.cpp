@@ -253,8 +253,14 @@ TEST_CASE("an activation's gradient is written to the incoming one's memory if n
   const void *before = nullptr, *after = nullptr;
   {
     const Tensor h = x * 1.0, y = relu(h);
-    y.register_hook([&](const Tensor& g) { before = g.raw_data(); return Tensor(); });
-    h.register_hook([&](const Tensor& g) { after = g.raw_data(); return Tensor(); });
+    y.register_hook([&](const Tensor& g) {
+      before = g.raw_data();
+      return Tensor();
+    });
+    h.register_hook([&](const Tensor& g) {
+      after = g.raw_data();
+      return Tensor();
+    });
     sum(y * factor).backward();
     CHECK(before == after);
     CHECK(x.grad().to_vector<double>() == outgoing);
@@ -262,14 +268,20 @@ TEST_CASE("an activation's gradient is written to the incoming one's memory if n
   SUBCASE("a hook keeps it") {
     const Tensor y = relu(x * 1.0);
     Tensor kept;
-    y.register_hook([&](const Tensor& g) { kept = g; return Tensor(); });
+    y.register_hook([&](const Tensor& g) {
+      kept = g;
+      return Tensor();
+    });
     sum(y * factor).backward();
     CHECK(kept.to_vector<double>() == incoming);
   }
   SUBCASE("a view of it is kept") {
     const Tensor y = relu(x * 1.0);
     Tensor kept;
-    y.register_hook([&](const Tensor& g) { kept = g[0]; return Tensor(); });
+    y.register_hook([&](const Tensor& g) {
+      kept = g[0];
+      return Tensor();
+    });
     sum(y * factor).backward();
     CHECK(kept.item<double>() == 3);
   }

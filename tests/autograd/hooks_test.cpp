@@ -148,10 +148,11 @@ TEST_CASE("a hook that holds its own tensor runs, and releases it when it is rem
 TEST_CASE("a post-hook of an activation sees the incoming gradient, which could be written over") {
   const Tensor x = tensor<double>({-1, 2}).requires_grad_(), y = relu(x * 1.0);
   std::vector<double> incoming, outgoing;
-  HookHandle handle = grad_fn(y)->register_posthook([&](std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
-    outgoing = inputs[0].to_vector<double>();
-    incoming = outputs[0].to_vector<double>();
-  });
+  HookHandle handle =
+      grad_fn(y)->register_posthook([&](std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+        outgoing = inputs[0].to_vector<double>();
+        incoming = outputs[0].to_vector<double>();
+      });
   sum(y * tensor<double>({3, 5})).backward();
   CHECK(incoming == std::vector<double>{3, 5});
   CHECK(outgoing == std::vector<double>{0, 5});

@@ -353,7 +353,8 @@ TEST_CASE("gemm: few rows of a B that starts or steps off the cache's lines") {
   }
 }
 
-TEST_CASE_TEMPLATE("gemm: a row has the same bits alone and among others if B's rows are contiguous", T, float, double) {
+TEST_CASE_TEMPLATE("gemm: a row has the same bits alone and among others if B's rows are contiguous", T, float,
+                   double) {
   test::on_every_target([] {
     constexpr int64_t rows = 33, n = 50, k = 1013;
     Product<T> whole({.m = rows, .n = n, .k = k, .gap = 0});
@@ -375,7 +376,8 @@ TEST_CASE_TEMPLATE("gemm: up to eight rows are dot products where B's columns ar
     for (const bool transpose_a : {false, true}) {
       for (const int64_t k : {5, 64, 1013}) {
         for (int64_t m = 1; m <= 9; ++m)
-          check<T>({.m = m, .n = 37, .k = k, .transpose_a = transpose_a, .transpose_b = true, .beta = 0.5, .bias = true});
+          check<T>(
+              {.m = m, .n = 37, .k = k, .transpose_a = transpose_a, .transpose_b = true, .beta = 0.5, .bias = true});
       }
     }
     for (const bool transpose_a : {false, true})  // one column is one row of the transposed product

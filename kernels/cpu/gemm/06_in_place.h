@@ -3,12 +3,12 @@
 // Idea: do not copy what the tile can read fast enough where it is. Rows less than a page apart are such operands: the
 // tile's few streams hit the caches and the TLB as packed ones do. With few rows of C, each element of B is used so few
 // times that copying takes longer than multiplying: wide tiles read contiguous rows of B in long runs, and contiguous
-// columns (the weight of a linear layer) are multiplied with rows of A as dot products. A product with one column is one
-// with one row, transposed. Sums of a few terms write C row by row. Changes: small products need no packing and one
+// columns (the weight of a linear layer) are multiplied with rows of A as dot products. A product with one column is
+// one with one row, transposed. Sums of a few terms write C row by row. Changes: small products need no packing and one
 // parallel region instead of two; for few rows B is read once and not written. Bound: the multipliers; for few rows the
-// rate at which a cache or the memory delivers B. Gained over rung 5 on two cores: 1.3 times at 128, 1.1 at 256, 6 times
-// for the gradient of one row by a weight (1024, 1024); nothing from 1024 on, where rows are a page apart. Dot products
-// of one row by a weight (512, 784) take 8 us on a Xeon, where transposing squares of B in registers took 24.
+// rate at which a cache or the memory delivers B. Gained over rung 5 on two cores: 1.3 times at 128, 1.1 at 256, 6
+// times for the gradient of one row by a weight (1024, 1024); nothing from 1024 on, where rows are a page apart. Dot
+// products of one row by a weight (512, 784) take 8 us on a Xeon, where transposing squares of B in registers took 24.
 
 #include "kernels/cpu/gemm/05_threads.h"
 

@@ -1,6 +1,6 @@
 // Tiles for few rows of C, whose time is that of reading B: B is read in place, once. If B's rows are contiguous, each
-// element of C is the same chain of multiply-adds along k as in gemm_tile, so results have the same bits. If its columns
-// are, the lanes of a vector are neighbours along k, and their sums are added last.
+// element of C is the same chain of multiply-adds along k as in gemm_tile, so results have the same bits. If its
+// columns are, the lanes of a vector are neighbours along k, and their sums are added last.
 #include "kernels/cpu/gemm/lane_sums-inl.h"
 #include "kernels/cpu/gemm/tile-inl.h"
 

@@ -123,8 +123,8 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   }
   PrefetchC<MR, NV, T> c(out);
   for (int64_t p = 0; p < k; ++p) {
-    // A comes from L2 or, in place, from memory, in streams too short for the hardware prefetcher. The line of the first
-    // row is also that of the last row of the tile before.
+    // A comes from L2 or, in place, from memory, in streams too short for the hardware prefetcher. The line of the
+    // first row is also that of the last row of the tile before.
     hwy::Prefetch(a + 32 * a_step + MR - 1);
     c.step(p);
     SimdVec<T> row[NV];
