@@ -185,7 +185,7 @@ class Pass {
       return;
     }
     const bool watched = node.hooks && !node.hooks->after.empty();
-    // What post-hooks are shown is held, so that nothing writes over it.
+    // The gradients that post-hooks see are held, so that nothing writes over them.
     const InlineVector<Tensor, 1> shown = watched ? grads : InlineVector<Tensor, 1>();
     Grads results = compute(node, grads);
     if (watched) run_after_hooks(node, results, shown);

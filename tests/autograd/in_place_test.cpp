@@ -331,7 +331,7 @@ TEST_CASE("relu_, sigmoid_ and tanh_ are recorded without a copy") {
 
     const Tensor edited = x * 2.0;
     (edited.*f.in_place)();
-    edited.add_(1.0);  // what the gradient needs is overwritten
+    edited.add_(1.0);  // overwrites the result, which the gradient needs
     CHECK_THROWS_AS(sum(edited).backward(), GradError);
 
     const Tensor viewed = x * 2.0, view = viewed[1], other = z * 2.0;

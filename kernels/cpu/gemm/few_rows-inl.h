@@ -30,6 +30,18 @@ constexpr int dot_columns(int rows) {
   return rows < lanes ? lanes / rows : 1;
 }
 
+/// Stores out.tail of the `columns` sums (rows, columns) of each row.
+template <class T>
+HWY_NOINLINE void store_sums(const T* sums, int64_t rows, int64_t columns, const TileOut<T>& out) {
+  for (int64_t i = 0; i < rows; ++i) {
+    T* c = out.c + i * out.c_rs;
+    for (int64_t j = 0; j < out.tail; ++j) {
+      const T value = out.alpha * sums[i * columns + j] + (out.bias ? out.bias[j] : T(0));
+      c[j] = out.beta == T(0) ? value : out.beta * c[j] + value;
+    }
+  }
+}
+
 /// Computes MR rows by out.tail columns of C as dot products: rows of A (MR, k), a_step apart, and columns of B, b_step
 /// apart, are contiguous along k. `far`: B comes from memory and is worth prefetching.
 template <int MR, class T>
@@ -66,13 +78,7 @@ HWY_NOINLINE void gemm_tile_dot(int64_t k, const T* HWY_RESTRICT a, int64_t a_st
   HWY_ALIGN T sums[groups * lanes];  // (MR, columns)
   HWY_UNROLL(4)
   for (int g = 0; g < groups; ++g) hn::Store(lane_sums<T>(acc + g * lanes), d, sums + g * lanes);
-  for (int i = 0; i < MR; ++i) {
-    T* c = out.c + i * out.c_rs;
-    for (int64_t j = 0; j < out.tail; ++j) {
-      const T value = out.alpha * sums[i * columns + j] + (out.bias ? out.bias[j] : T(0));
-      c[j] = out.beta == T(0) ? value : out.beta * c[j] + value;
-    }
-  }
+  store_sums(sums, MR, columns, out);
 }
 
 /// Multiplies as gemm_tile does, but reads only the out.tail elements of B's rows that exist.

@@ -368,8 +368,7 @@ Tensor empty(const Shape& sizes, const TensorOptions& options = {});
 Tensor from_blob(void* data, const Shape& sizes, const TensorOptions& options, std::function<void()> release = {});
 Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const TensorOptions& options,
                  std::function<void()> release = {});
-/// True if nobody but this handle holds the tensor and its memory, which belongs to the engine: whoever is given the
-/// tensor last may overwrite it.
+/// True if nobody but this handle holds the tensor and its memory, which belongs to the engine and may be overwritten.
 bool is_sole_owner(const Tensor& x);
 /// Returns a new tensor on `source`'s memory with other sizes, strides and offset, which autograd does not track.
 /// Strides and offset count elements of `dtype`, by default the source's. Other modules implement views with it.
