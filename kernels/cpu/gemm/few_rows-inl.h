@@ -15,7 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
 inline constexpr int kWideHeight = 4;
-inline constexpr int kColumnsHeight = 8;
+/// Rows of the tallest tile of dot products. Those of doubles are lower, which keeps programs small.
+template <class T>
+inline constexpr int kColumnsHeight = sizeof(T) == 4 ? 8 : 4;
 
 /// Vectors of a wide tile: enough for runs of B that the hardware prefetches, and few enough for the registers.
 constexpr int wide_vectors(int rows) {
@@ -154,7 +156,7 @@ const DotTile<T>& dot_tile(int64_t height, std::integer_sequence<int, I...>) {
 /// B's columns are contiguous.
 template <class T>
 void run_columns(const FewRowsArgs<T>& g) {
-  const DotTile<T>& tile = dot_tile<T>(g.m, std::make_integer_sequence<int, kColumnsHeight>{});
+  const DotTile<T>& tile = dot_tile<T>(g.m, std::make_integer_sequence<int, kColumnsHeight<T>>{});
   for (int64_t j = 0; j < g.n; j += tile.columns) {
     const int64_t columns = g.n - j < tile.columns ? g.n - j : tile.columns;
     tile.run(g.k, g.a, g.a_step, g.b + j * g.b_step, g.b_step, g.far,

@@ -16,7 +16,7 @@ const GemmOps<float>& ops_f32() {
                                      .max_height = kTileHeight,
                                      .panel_width = static_cast<int>(kTileVectors * kLanes<float>),
                                      .wide_height = kWideHeight,
-                                     .columns_height = kColumnsHeight,
+                                     .columns_height = kColumnsHeight<float>,
                                      .pack = &pack<float>,
                                      .block = &run_block<float>,
                                      .few_rows = &run_few_rows<float>};

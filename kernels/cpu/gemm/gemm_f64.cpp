@@ -15,7 +15,7 @@ const GemmOps<double>& ops_f64() {
                                       .max_height = kTileHeight,
                                       .panel_width = static_cast<int>(kTileVectors * kLanes<double>),
                                       .wide_height = kWideHeight,
-                                      .columns_height = kColumnsHeight,
+                                      .columns_height = kColumnsHeight<double>,
                                       .pack = &pack<double>,
                                       .block = &run_block<double>,
                                       .few_rows = &run_few_rows<double>};
