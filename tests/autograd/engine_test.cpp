@@ -301,7 +301,8 @@ TEST_CASE("an activation's gradient is written to the incoming one's memory if n
   SUBCASE("two operations share it") {
     sum((relu(x * 1.0) + sigmoid(x * 2.0)) * factor).backward();
     const Tensor s = sigmoid(x.detach() * 2.0), of_relu = tensor<double>({0, 5});
-    CHECK(allclose(x.grad(), of_relu + of_relu + s * (1.0 - s) * 2.0 * factor));  // x has a gradient from above too
+    // x already has the gradient of the pass above.
+    CHECK(allclose(x.grad(), of_relu + of_relu + s * (1.0 - s) * 2.0 * factor));
   }
   SUBCASE("its graph is wanted") {
     const Tensor y = tanh(x * 1.0);

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
 inline constexpr int kWideHeight = 4;
-/// Rows of the tallest tile of dot products. Those of doubles are lower, which keeps programs small.
+/// The most rows of a tile of dot products; fewer for doubles, which keeps programs small.
 template <class T>
 inline constexpr int kColumnsHeight = sizeof(T) == 4 ? 8 : 4;
 

@@ -91,18 +91,18 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
   }
 }
 
-/// Prefetches the rows of C, which are needed when the loop ends, one row every kRowApart steps of k: the processor has
-/// about 16 buffers for lines on their way, and a burst of prefetches keeps the loop's own loads waiting.
+/// Prefetches the rows of C, which are needed when the loop ends, one row every kStepsPerRow steps of k: the processor
+/// has about 16 buffers for lines on their way, and a burst of prefetches keeps the loop's own loads waiting.
 template <int MR, int NV, class T>
 struct PrefetchC {
-  static constexpr int64_t kRowApart = 4;
+  static constexpr int64_t kStepsPerRow = 4;
   const T *first, *last;  // in the first and the last line of the next row
   int64_t c_rs;
 
   explicit HWY_INLINE PrefetchC(const TileOut<T>& out)
       : first(out.c), last(out.c + (NV - 1) * kLanes<T> + out.tail - 1), c_rs(out.c_rs) {}
   HWY_INLINE void step(int64_t p) {
-    if (p % kRowApart != 0 || p >= kRowApart * MR) return;
+    if (p % kStepsPerRow != 0 || p >= kStepsPerRow * MR) return;
     hwy::Prefetch(first);
     hwy::Prefetch(last);
     first += c_rs;
