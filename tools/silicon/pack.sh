@@ -46,7 +46,7 @@ cp "${scripts[@]/#/tools/silicon/}" "$package/"
 git describe --always --abbrev=40 --dirty >"$package/commit" 2>/dev/null || echo unknown >"$package/commit"
 
 # The programs contain the same kernels; a dictionary larger than one program stores these once.
-tar -C "$out" --owner=0 --group=0 -c levin-silicon | xz --lzma2=preset=3,dict=128MiB >"$archive"
+tar -C "$out" --owner=0 --group=0 -c levin-silicon | xz --lzma2=preset=${LEVIN_XZ_PRESET:-3},dict=128MiB >"$archive"
 size=$(stat -c %s "$archive")
 [ "$size" -le "$limit" ] || fail "$archive has $size bytes; $limit are allowed."
 echo "packed: $archive, $size bytes; on a GPU machine: $next"
