@@ -74,47 +74,65 @@ HWY_NOINLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& 
 }
 
 template <class T>
-HWY_NOINLINE void widen(const T* from, float* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
+HWY_NOINLINE void widen(const uint16_t* from, float* to, int64_t n) {
+  const T* const values = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(values[i]);
 }
 template <class T>
-HWY_NOINLINE void narrow(const float* from, T* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = T(from[i]);
+HWY_NOINLINE void narrow(const float* from, uint16_t* to, int64_t n) {
+  T* const values = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i) values[i] = T(from[i]);
 }
 
+/// The conversions of a 16-bit type. Such types share the code that updates their values, which it sees as uint16_t.
+struct Conversions {
+  void (*widen)(const uint16_t* from, float* to, int64_t n);
+  void (*narrow)(const float* from, uint16_t* to, int64_t n);
+};
+
 /// Updates 16-bit values: pieces are widened, updated in f32 and rounded once.
-template <unsigned Used, class T, class Args>
-HWY_INLINE void update_narrow_chunk(const OptimChunk<T>& c, const UpdateOf<float, Args>& update) {
+template <unsigned Used, class Args>
+HWY_INLINE void update_narrow_chunk(const OptimChunk<uint16_t>& c, const Conversions& as,
+                                    const UpdateOf<float, Args>& update) {
   float param[kPiece], grad[kPiece], slots[kOptimSlots][kPiece];
   for (int64_t begin = 0; begin < c.n; begin += kPiece) {
     const int64_t n = std::min(kPiece, c.n - begin);
-    widen(c.param + begin, param, n);
-    widen(c.grad + begin, grad, n);
+    as.widen(c.param + begin, param, n);
+    as.widen(c.grad + begin, grad, n);
     for (int i = 0; i < kOptimSlots; ++i)
-      if (Used >> i & 1u) widen(c.slots[i] + begin, slots[i], n);
+      if (Used >> i & 1u) as.widen(c.slots[i] + begin, slots[i], n);
     update_chunk<Used, float, Args>({param, grad, {slots[0], slots[1], slots[2]}, n}, update);
-    narrow(param, c.param + begin, n);
+    as.narrow(param, c.param + begin, n);
     for (int i = 0; i < kOptimSlots; ++i)
-      if (Used >> i & 1u) narrow(slots[i], c.slots[i] + begin, n);
+      if (Used >> i & 1u) as.narrow(slots[i], c.slots[i] + begin, n);
   }
 }
 
-/// Runs tasks of one type, step number and rate.
-template <unsigned Used, class T, class Args>
-HWY_INLINE void update_like(const Args& a, const OptimTask* task, const OptimTask* end) {
-  using Computed = std::conditional_t<sizeof(T) >= 4, T, float>;
+/// Runs tasks of one type, step number and rate; `Used` is the set of slots in use, T is uint16_t for 16-bit types.
+template <class T, unsigned Used, class Args>
+HWY_INLINE void update_slots(const Args& a, const Conversions& as, const OptimTask* task, const OptimTask* end) {
+  using Computed = std::conditional_t<std::is_same_v<T, uint16_t>, float, T>;
   const auto update = UpdateOf<Computed, Args>::at(a, task->now);
   for (; task != end; ++task) {
     const auto at = [task](void* slot) { return slot ? static_cast<T*>(slot) + task->begin : nullptr; };
     const OptimTensor& t = *task->tensor;
     const OptimChunk<T> c{
         at(t.param), static_cast<const T*>(t.grad) + task->begin, {at(t.first), at(t.second), at(t.third)}, task->n};
-    if constexpr (sizeof(T) >= 4) {
-      update_chunk<Used, T, Args>(c, update);
+    if constexpr (std::is_same_v<T, uint16_t>) {
+      update_narrow_chunk<Used, Args>(c, as, update);
     } else {
-      update_narrow_chunk<Used, T, Args>(c, update);
+      update_chunk<Used, T, Args>(c, update);
     }
   }
+}
+
+/// Chooses the code by the set of slots in use.
+template <class T, class Args>
+HWY_NOINLINE void update_like(const Args& a, const Conversions& as, const OptimTask* task, const OptimTask* end) {
+  unrolled<std::size(Args::kSlotSets)>([&](auto i) HWY_ATTR {
+    constexpr unsigned used = Args::kSlotSets[i];
+    if (a.slots() == used) update_slots<T, used>(a, as, task, end);
+  });
 }
 
 /// Runs tasks. Those with equal numbers share the constants of a step, whose powers cost more than a small tensor.
@@ -123,10 +141,11 @@ HWY_INLINE void update_tasks(const char* op, const Args& a, const OptimTask* tas
   for (const OptimTask* next = task; task != end; task = next) {
     while (next != end && like(*task, *next)) ++next;
     dispatch_floating(task->tensor->dtype, op, [&]<class T>() HWY_ATTR {
-      unrolled<std::size(Args::kSlotSets)>([&](auto i) HWY_ATTR {
-        constexpr unsigned used = Args::kSlotSets[i];
-        if (a.slots() == used) update_like<used, T, Args>(a, task, next);
-      });
+      if constexpr (sizeof(T) >= 4) {
+        update_like<T>(a, {}, task, next);
+      } else {
+        update_like<uint16_t>(a, {widen<T>, narrow<T>}, task, next);
+      }
     });
   }
 }
