@@ -172,6 +172,12 @@ bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<Inp
   return wanted;
 }
 
+bool is_spare(const Tensor& x) {
+  if (!is_sole_owner(x) || !x.is_contiguous() || tracing() || (x.is_inference() && !inference_enabled())) return false;
+  const AutogradMeta* meta = meta_or_null(x);
+  return !meta || (!meta->retains_grad && (meta->grad_fn || !meta->requires_grad));
+}
+
 void end_in_place(const Tensor& x) { x.impl()->storage->bump_version(); }
 
 namespace {

@@ -18,19 +18,12 @@ void Sequential::append(std::unique_ptr<Module> module) {
   adopt(std::to_string(size()), std::move(module));
 }
 
-namespace {
-
-/// True if y is a result that nobody else holds, not even the graph, so that its memory may be written.
-bool is_spare(const Tensor& y) { return !tracing() && is_sole_owner(y) && y.is_floating(); }
-
-}  // namespace
-
 Tensor Sequential::forward(const Tensor& x) {
   if (!passes_lists_) {
     Tensor y = x;
     for (std::size_t i = 0; i < size(); ++i) {
       Module& module = child(i);
-      if (i > 0 && !module.has_hooks() && is_spare(y) && module.forward_in_place(y)) continue;
+      if (i > 0 && !module.has_hooks() && y.is_floating() && is_spare(y) && module.forward_in_place(y)) continue;
       y = module(y);
     }
     return y;

@@ -314,7 +314,7 @@ TEST_CASE("random numbers in place") {
 
 TEST_CASE("relu_, sigmoid_ and tanh_ are recorded without a copy") {
   struct Form {
-    Tensor (*function)(const Tensor&);
+    Tensor (*function)(Tensor);
     const Tensor& (Tensor::*in_place)() const;
   };
   for (const Form& f : {Form{&relu, &Tensor::relu_}, Form{&sigmoid, &Tensor::sigmoid_}, Form{&tanh, &Tensor::tanh_}}) {
@@ -346,5 +346,63 @@ TEST_CASE("relu_, sigmoid_ and tanh_ are recorded without a copy") {
     const Tensor saved = x * 2.0, product = saved * saved;
     (saved.*f.in_place)();
     CHECK_THROWS_AS(sum(product).backward(), GradError);
+  }
+}
+
+TEST_CASE("relu, sigmoid and tanh write over a temporary that nobody else holds") {
+  for (Tensor (*f)(Tensor) : {relu, sigmoid, tanh}) {
+    const Tensor x = leaf({-1.5, -0.25, 0.5, 2}), z = leaf({-1.5, -0.25, 0.5, 2});
+    Tensor y = x * 2.0;
+    const void* const memory = y.raw_data();
+    const Tensor wanted = f(z * 2.0), copied = f(y);
+    CHECK(copied.raw_data() != memory);
+    CHECK(equal(y, x * 2.0));
+    const Tensor result = f(std::move(y));
+    CHECK(result.raw_data() == memory);
+    CHECK(equal(result, wanted));
+    const Tensor first = grad({sum(result * result * result)}, {x}, {.create_graph = true})[0];
+    const Tensor wanted_first = grad({sum(wanted * wanted * wanted)}, {z}, {.create_graph = true})[0];
+    CHECK(equal(first, wanted_first));
+    CHECK(equal(grad({sum(first * first)}, {x})[0], grad({sum(wanted_first * wanted_first)}, {z})[0]));
+
+    no_grad guard;
+    Tensor constant = x * 2.0;
+    const void* const unrecorded = constant.raw_data();
+    CHECK(f(std::move(constant)).raw_data() == unrecorded);
+  }
+}
+
+TEST_CASE("relu, sigmoid and tanh leave alone what someone else reads or may not be edited") {
+  for (Tensor (*f)(Tensor) : {relu, sigmoid, tanh}) {
+    const Tensor x = leaf({-1.5, -0.25, 0.5, 2}), e = exp(x);
+    CHECK(equal(grad({sum(f(exp(x)))}, {x})[0], grad({sum(f(e))}, {x})[0]));  // exp's gradient needs its result
+
+    Tensor parameter = leaf({-1.5, 2});
+    const void* const memory = parameter.raw_data();
+    CHECK(f(std::move(parameter)).raw_data() != memory);
+
+    Tensor hidden = x * 2.0;
+    hidden.retain_grad();
+    const void* const retained = hidden.raw_data();
+    CHECK(f(std::move(hidden)).raw_data() != retained);
+
+    std::vector<double> owned = {-1.5, 2};
+    f(from_blob(owned.data(), {2}, {.dtype = kFloat64}));
+    CHECK(owned == std::vector<double>{-1.5, 2});
+
+    const Tensor whole = tensor<double>({-1.5, 2});
+    f(whole[0]);
+    f(whole.detach());
+    CHECK(whole.to_vector<double>() == std::vector<double>{-1.5, 2});
+    CHECK(equal(f(tensor<double>({-1.5}).expand({3})), f(full({3}, -1.5, kFloat64))));
+    const Tensor rows = tensor<double>({-1.5, 3, 2, -4}).view({2, 2});
+    CHECK(equal(f(tensor<double>({-1.5, 2, 3, -4}).view({2, 2}).t()), f(rows)));
+    Tensor made;
+    {
+      inference_mode inference;
+      made = tensor<double>({-1.5, 2});
+    }
+    const void* const inferred = made.raw_data();
+    CHECK(f(std::move(made)).raw_data() != inferred);
   }
 }

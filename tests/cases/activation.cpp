@@ -44,7 +44,8 @@ std::vector<OpCase> activation_cases() {
   const Values wide = uniform(-4, 4), kinked = alive(away_from(uniform(-4, 4), {0}), 1.5);
   std::vector<OpCase> list = {
       with_types(unary_case(
-                     "relu", relu, [](double x) { return std::max(x, 0.0); }, kinked, 0),
+                     "relu", [](const Tensor& x) { return relu(x); }, [](double x) { return std::max(x, 0.0); },
+                     kinked, 0),
                  kNumericTypes),
       with_torch(unary_case(
                      "leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.1); },
@@ -98,8 +99,10 @@ std::vector<OpCase> activation_cases() {
       with_torch(unary_case(
                      "softsign", softsign, [](double x) { return x / (1 + std::abs(x)); }, away_from(wide, {0})),
                  "F.softsign(x0)"),
-      with_types(unary_case("sigmoid", sigmoid, logistic, wide), kAllTypes, Output::floating),
-      with_types(unary_case("tanh", tanh, std::tanh, wide), kAllTypes, Output::floating),
+      with_types(unary_case("sigmoid", [](const Tensor& x) { return sigmoid(x); }, logistic, wide), kAllTypes,
+                 Output::floating),
+      with_types(unary_case("tanh", [](const Tensor& x) { return tanh(x); }, std::tanh, wide), kAllTypes,
+                 Output::floating),
       dropout_case()};
   for (OpCase& c : list) {
     if (c.name.starts_with("gelu")) c.tolerance = {.ulps = 4, .scale = 4};  // multiplies x by a number near 0

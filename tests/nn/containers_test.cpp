@@ -101,6 +101,16 @@ struct Doubling : nn::Layer<Doubling> {
   }
 };
 
+/// Returns a new tensor whose elements share memory.
+struct Expanding : nn::Layer<Expanding> {
+  Tensor forward(const Tensor&) override { return tensor({-1.0f}).expand({2}); }
+};
+
+/// Returns a new leaf.
+struct LeafMaking : nn::Layer<LeafMaking> {
+  Tensor forward(const Tensor&) override { return tensor({-1.0f, 1.0f}).requires_grad_(); }
+};
+
 /// Wraps memory of its own.
 struct Borrowing : nn::Layer<Borrowing> {
   float memory[2] = {-1, 1};
@@ -159,4 +169,11 @@ TEST_CASE("Sequential: an activation leaves the net's input, borrowed memory and
       [&](nn::Module&, const std::vector<Tensor>& inputs, const std::vector<Tensor>&) { seen = inputs[0]; });
   CHECK(equal(hooked(x), tensor({0.0f, 2.0f})));
   CHECK(seen[0].item<float>() == -2.0f);
+}
+
+TEST_CASE("Sequential: an activation does not write into results that must not be edited in place") {
+  const Tensor x = zeros({2});
+  CHECK(equal(nn::Sequential(LeafMaking{}, nn::ReLU())(x), tensor({0.0f, 1.0f})));
+  inference_mode guard;  // views do not know their bases
+  CHECK(equal(nn::Sequential(Expanding{}, nn::ReLU())(x), zeros({2})));
 }

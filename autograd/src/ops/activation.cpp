@@ -172,10 +172,10 @@ bool ops::activate_in_place(const char* name, const kernels::UnaryKernel& kernel
   return true;
 }
 
-Tensor relu(const Tensor& x) {
+Tensor relu(Tensor x) {
   refuse_bool("relu", x.dtype(), "x itself");
   if (!x.is_floating()) return unary(kernels::relu, x, x.dtype());
-  return activate(relu_activation, x);
+  return is_spare(x) ? x.relu_() : activate(relu_activation, x);
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
@@ -235,9 +235,11 @@ Tensor logsigmoid(const Tensor& x) {
   return activate(logsigmoid_activation, x);
 }
 
-Tensor sigmoid(const Tensor& x) { return activate(sigmoid_activation, x); }
+Tensor sigmoid(Tensor x) {
+  return x.is_floating() && is_spare(x) ? x.sigmoid_() : activate(sigmoid_activation, x);
+}
 
-Tensor tanh(const Tensor& x) { return activate(tanh_activation, x); }
+Tensor tanh(Tensor x) { return x.is_floating() && is_spare(x) ? x.tanh_() : activate(tanh_activation, x); }
 
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max) {
   if (!min && !max) throw ValueError("[clamp] neither min nor max is given; name one of them.");

@@ -196,7 +196,8 @@ const Tensor& Tensor::div_(const Scalar& other) const {
 
 #define LEVIN_IN_PLACE_METHOD(name)                                                                  \
   const Tensor& Tensor::name##_() const {                                                            \
-    return edit_unary(#name "_", *this, name##_types, kernels::name, levin::name);                   \
+    return edit_unary(#name "_", *this, name##_types, kernels::name,                                 \
+                      [](const Tensor& x) { return levin::name(x); });                               \
   }
 #include <levin/core/tensor_methods.h>
 

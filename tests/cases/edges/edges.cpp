@@ -18,7 +18,7 @@ OpCase signed_zeros() {
   const std::vector<Unary> functions = {neg,
                                         sin,
                                         tan,
-                                        tanh,
+                                        [](const Tensor& x) { return tanh(x); },
                                         erf,
                                         expm1,
                                         log1p,

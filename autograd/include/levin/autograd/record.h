@@ -46,6 +46,9 @@ Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int6
 /// Throws GradError if `x` must not be modified in place (a leaf that requires grad, a view of one, an expanded
 /// tensor). Returns true if the operation has to be recorded because x or one of `others` requires grad.
 bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<InputRef> others = {});
+/// True if nobody but this handle, not even the graph, will read x, so that an in-place operation may write a result to
+/// its memory: a contiguous tensor that is the only one on memory of the engine, and not a leaf that requires grad.
+bool is_spare(const Tensor& x);
 /// Must be called after x's memory was changed without recording.
 void end_in_place(const Tensor& x);
 

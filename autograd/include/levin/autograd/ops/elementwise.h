@@ -150,13 +150,14 @@ Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);
 Tensor square(const Tensor& x);
 Tensor reciprocal(const Tensor& x);
-/// Trigonometric functions of radians, and the hyperbolic tangent.
+/// Trigonometric functions of radians.
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
 Tensor tan(const Tensor& x);
-Tensor tanh(const Tensor& x);
+/// The hyperbolic tangent; like relu and sigmoid, it writes over a temporary x that nobody else holds.
+Tensor tanh(Tensor x);
 /// 1 / (1 + e^-x)
-Tensor sigmoid(const Tensor& x);
+Tensor sigmoid(Tensor x);
 /// The error function erf(x), 1 - erf(x) without cancellation, and the inverse function of erf.
 Tensor erf(const Tensor& x);
 Tensor erfc(const Tensor& x);
@@ -216,8 +217,9 @@ Tensor nan_to_num(const Tensor& x, double nan = 0.0, std::optional<double> posin
 
 // Activations.
 
-/// max(0, x)
-Tensor relu(const Tensor& x);
+/// max(0, x). The result is written over x if x is a temporary that nobody else holds, as in relu(conv2d(x, w)). The
+/// same holds for tanh and sigmoid, whose gradients need the result alone.
+Tensor relu(Tensor x);
 /// x where positive, else negative_slope x. Maas et al. 2013.
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 /// x where positive, else alpha (exp(x) - 1). Clevert et al. 2016.
