@@ -145,6 +145,34 @@ const Activation* activation_of_result(const kernels::UnaryKernel& kernel) {
   return nullptr;
 }
 
+/// Writes f(x) over x. The old value keeps the history, but its memory gets the result, which is all that the gradient
+/// needs.
+void overwrite(const char* name, const Activation& f, const Tensor& x) {
+  const bool recorded = begin_in_place(name, x);
+  Tensor old;
+  if (recorded) {
+    old = alias(x, x.sizes(), x.strides(), x.storage_offset());
+    if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
+  }
+  Stream stream = current_stream(x.device());
+  f.kernel({x.tensor_view(), x.tensor_view()}, stream);
+  end_in_place(x);
+  if (!recorded) return;
+  Tensor result = alias(x, x.sizes(), x.strides(), x.storage_offset());
+  if (Context* c = record(f.kernel.name(), result, {old}, slope_backward)) {
+    c->save_output(result);
+    c->set(SlopeState{&f.slope, 0, 0});
+  }
+  adopt_history(name, x, result);
+}
+
+/// Computes an activation whose gradient needs the result alone, over x if nobody else holds it.
+Tensor activate_value(const Activation& f, const Tensor& x) {
+  if (!x.is_floating() || !is_spare(x)) return activate(f, x);
+  overwrite(f.kernel.name(), f, x);
+  return x;
+}
+
 void require_floating(const char* op, const Tensor& x) {
   if (!x.is_floating()) {
     throw DTypeError(
@@ -156,26 +184,15 @@ void require_floating(const char* op, const Tensor& x) {
 
 bool ops::activate_in_place(const char* name, const kernels::UnaryKernel& kernel, const Tensor& x) {
   const Activation* f = activation_of_result(kernel);
-  if (!f || tracing() || !x.is_floating() || !begin_in_place(name, x)) return false;
-  // The old value keeps the history, but its memory gets the result, which is all that the gradient needs.
-  const Tensor old = alias(x, x.sizes(), x.strides(), x.storage_offset());
-  if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
-  Stream stream = current_stream(x.device());
-  kernel({x.tensor_view(), x.tensor_view()}, stream);
-  end_in_place(x);
-  Tensor result = alias(x, x.sizes(), x.strides(), x.storage_offset());
-  if (Context* c = record(kernel.name(), result, {old}, slope_backward)) {
-    c->save_output(result);
-    c->set(SlopeState{&f->slope, 0, 0});
-  }
-  adopt_history(name, x, result);
+  if (!f || tracing() || !x.is_floating()) return false;
+  overwrite(name, *f, x);
   return true;
 }
 
 Tensor relu(Tensor x) {
   refuse_bool("relu", x.dtype(), "x itself");
   if (!x.is_floating()) return unary(kernels::relu, x, x.dtype());
-  return is_spare(x) ? x.relu_() : activate(relu_activation, x);
+  return activate_value(relu_activation, x);
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
@@ -235,11 +252,9 @@ Tensor logsigmoid(const Tensor& x) {
   return activate(logsigmoid_activation, x);
 }
 
-Tensor sigmoid(Tensor x) {
-  return x.is_floating() && is_spare(x) ? x.sigmoid_() : activate(sigmoid_activation, x);
-}
+Tensor sigmoid(Tensor x) { return activate_value(sigmoid_activation, x); }
 
-Tensor tanh(Tensor x) { return x.is_floating() && is_spare(x) ? x.tanh_() : activate(tanh_activation, x); }
+Tensor tanh(Tensor x) { return activate_value(tanh_activation, x); }
 
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max) {
   if (!min && !max) throw ValueError("[clamp] neither min nor max is given; name one of them.");

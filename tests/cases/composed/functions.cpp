@@ -18,11 +18,12 @@ const Values kBetween = away_from(uniform(-5, 5), {-5.1, -3.4, -1.7, 0, 1.7, 3.4
 /// Newton's method on erf.
 double inverse_erf(double x) {
   if (!(std::abs(x) < 1)) return std::abs(x) == 1 ? std::copysign(HUGE_VAL, x) : NAN;
-  long double y = 0;
-  for (int i = 0; i < 200; ++i) {
+  long double y = 0, step = 1;
+  for (int i = 0; i < 200 && std::abs(step) > 1e-18L * std::abs(y); ++i) {
     const long double slope = 2 / std::sqrt(std::acos(-1.0L)) * std::exp(-y * y);
     const long double error = x > 0 ? (1.0L - x) - std::erfc(y) : std::erfc(-y) - (1.0L + x);
-    y -= error / slope / (1 + y * error / slope);
+    step = error / slope / (1 + y * error / slope);
+    y -= step;
   }
   return static_cast<double>(y);
 }

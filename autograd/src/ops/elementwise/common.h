@@ -51,8 +51,8 @@ Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tenso
 /// The types column of elementwise_rows.h, for functions of one tensor.
 enum class Types { floating, rounding, numeric };
 
-/// Applies relu, sigmoid or tanh, whose gradients need the result alone, in x's memory and records it. Returns false,
-/// and does nothing, if the operation need not be recorded or is another one.
+/// Applies relu, sigmoid or tanh, whose gradients need the result alone, in x's memory, and records it if need be.
+/// Returns false, and does nothing, if the operation is another one, if x is not floating, or during a trace.
 bool activate_in_place(const char* name, const kernels::UnaryKernel& kernel, const Tensor& x);
 
 /// The tensor of y = f(x) that backward reads.
