@@ -86,7 +86,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:
 TSAN_OPTIONS+=:die_after_fork=0:suppressions=$PWD/tests/tsan_suppressions.txt # children start workers of their own
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=900
-[ "$preset" = release ] || limit=3600 # sanitizers and an emulated processor take up to ten times as long
+[ "$preset" = release ] || limit=7200 # sanitizers and an emulated processor take up to ten times as long
 limit=${LEVIN_TEST_TIMEOUT:-$limit}
 [ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests block streams while kernels are launched
 if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of the kernels that were launched
