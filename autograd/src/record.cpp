@@ -8,6 +8,7 @@
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 

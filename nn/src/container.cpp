@@ -1,5 +1,4 @@
-#include <levin/autograd/modes.h>
-#include <levin/autograd/trace.h>
+#include <levin/autograd/record.h>
 #include <levin/nn/container.h>
 
 #include <fmt/format.h>
