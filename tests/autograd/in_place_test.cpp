@@ -10,6 +10,14 @@ using namespace levin;
 namespace {
 Tensor leaf(std::initializer_list<double> values) { return tensor<double>(values).requires_grad_(); }
 std::vector<double> grad_of(const Tensor& t) { return t.grad().to_vector<double>(); }
+
+/// Checks that y, computed from the leaf x, has the first and second gradients of `wanted`, computed from the leaf z.
+void check_gradients(const Tensor& y, const Tensor& x, const Tensor& wanted, const Tensor& z) {
+  const Tensor first = grad({sum(y * y * y)}, {x}, {.create_graph = true})[0];
+  const Tensor wanted_first = grad({sum(wanted * wanted * wanted)}, {z}, {.create_graph = true})[0];
+  CHECK(equal(first, wanted_first));
+  CHECK(equal(grad({sum(first * first)}, {x})[0], grad({sum(wanted_first * wanted_first)}, {z})[0]));
+}
 }  // namespace
 
 TEST_CASE("an in-place edit is recorded") {
@@ -324,10 +332,7 @@ TEST_CASE("relu_, sigmoid_ and tanh_ are recorded without a copy") {
     (y.*f.in_place)();
     CHECK(y.raw_data() == memory);
     CHECK(equal(y, wanted));
-    const Tensor first = grad({sum(y * y * y)}, {x}, {.create_graph = true})[0];
-    const Tensor wanted_first = grad({sum(wanted * wanted * wanted)}, {z}, {.create_graph = true})[0];
-    CHECK(equal(first, wanted_first));
-    CHECK(equal(grad({sum(first * first)}, {x})[0], grad({sum(wanted_first * wanted_first)}, {z})[0]));
+    check_gradients(y, x, wanted, z);
 
     const Tensor edited = x * 2.0;
     (edited.*f.in_place)();
@@ -360,10 +365,7 @@ TEST_CASE("relu, sigmoid and tanh write over a temporary that nobody else holds"
     const Tensor result = f(std::move(y));
     CHECK(result.raw_data() == memory);
     CHECK(equal(result, wanted));
-    const Tensor first = grad({sum(result * result * result)}, {x}, {.create_graph = true})[0];
-    const Tensor wanted_first = grad({sum(wanted * wanted * wanted)}, {z}, {.create_graph = true})[0];
-    CHECK(equal(first, wanted_first));
-    CHECK(equal(grad({sum(first * first)}, {x})[0], grad({sum(wanted_first * wanted_first)}, {z})[0]));
+    check_gradients(result, x, wanted, z);
 
     no_grad guard;
     Tensor constant = x * 2.0;
@@ -372,7 +374,7 @@ TEST_CASE("relu, sigmoid and tanh write over a temporary that nobody else holds"
   }
 }
 
-TEST_CASE("relu, sigmoid and tanh leave alone what someone else reads or may not be edited") {
+TEST_CASE("relu, sigmoid and tanh do not write over memory that someone else reads or that may not be edited") {
   for (Tensor (*f)(Tensor) : {relu, sigmoid, tanh}) {
     const Tensor x = leaf({-1.5, -0.25, 0.5, 2}), e = exp(x);
     CHECK(equal(grad({sum(f(exp(x)))}, {x})[0], grad({sum(f(e))}, {x})[0]));  // exp's gradient needs its result

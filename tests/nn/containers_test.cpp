@@ -174,6 +174,6 @@ TEST_CASE("Sequential: an activation leaves the net's input, borrowed memory and
 TEST_CASE("Sequential: an activation does not write into results that must not be edited in place") {
   const Tensor x = zeros({2});
   CHECK(equal(nn::Sequential(LeafMaking{}, nn::ReLU())(x), tensor({0.0f, 1.0f})));
-  inference_mode guard;  // views do not know their bases
+  inference_mode guard;  // under which a view does not hold its base
   CHECK(equal(nn::Sequential(Expanding{}, nn::ReLU())(x), zeros({2})));
 }

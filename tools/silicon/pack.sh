@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tools/silicon/pack.sh BIN OUT [LIMIT]: makes OUT/levin-silicon, a folder that runs on a GPU machine without this tree,
 # and OUT/levin-silicon.tar.xz of it. BIN holds the programs of the silicon preset. Fails above LIMIT bytes (50 MiB).
-# Does nothing if the package is newer than all its inputs.
+# Does nothing if the package is newer than all its inputs. LEVIN_XZ_PRESET is the level of compression (3).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . tools/lib.sh
