@@ -70,26 +70,29 @@ def build(preset, targets):
     return wall, cpu, files
 
 
-def umbrella(folder):
-    """Returns the CPU seconds (minimum of three runs) and megabytes that GCC uses for `#include <levin/levin.h>` in the
-    configuration of a build folder."""
+def umbrella(folder, *options):
+    """Compiles `#include <levin/levin.h>` in the configuration of a build folder, and returns what GCC reports."""
     include = [f"-I{ROOT / m / 'include'}" for m in MODULES if (ROOT / m / "include").is_dir() and m != "emulator"]
     command = ["g++", "-std=c++20", "-fsyntax-only", "-x", "c++", *include,
-               f"-I{folder / 'generated' / 'include'}", "-"]
+               f"-I{folder / 'generated' / 'include'}", *options, "-"]
+    return subprocess.run(command, input="#include <levin/levin.h>\n", check=True, text=True,
+                          stderr=subprocess.PIPE).stderr
 
-    def compile(*options):
-        return subprocess.run([*command, *options], input="#include <levin/levin.h>\n", check=True, text=True,
-                              stderr=subprocess.PIPE).stderr
 
+def umbrella_seconds(folder):
+    """Returns the CPU seconds that GCC uses for levin.h, the minimum of three runs."""
     seconds = []
     for _ in range(3):
         before = cpu_seconds()
-        compile()
+        umbrella(folder)
         seconds.append(cpu_seconds() - before)
-    report = compile("-ftime-report")  # which costs time itself
-    total = re.search(r"^ *TOTAL .* (\d+)([kM])\s*$", report, re.MULTILINE)
-    megabytes = int(total.group(1)) / (1 if total.group(2) == "M" else 1024)
-    return min(seconds), round(megabytes)
+    return min(seconds)
+
+
+def umbrella_megabytes(folder):
+    """Returns the megabytes that GCC uses for levin.h."""
+    total = re.search(r"^ *TOTAL .* (\d+)([kM])\s*$", umbrella(folder, "-ftime-report"), re.MULTILINE)
+    return round(int(total.group(1)) / (1 if total.group(2) == "M" else 1024))
 
 
 def machine():
@@ -134,10 +137,11 @@ def main():
     parser.add_argument("targets", nargs="*", default=["mnist"])
     arguments = parser.parse_args()
     if arguments.umbrella:
-        print(umbrella(arguments.umbrella)[1])
+        print(umbrella_megabytes(arguments.umbrella))
         return
     built = build(arguments.preset, arguments.targets)
-    include = umbrella(ROOT / "build" / f"cost-{arguments.preset}")
+    folder = ROOT / "build" / f"cost-{arguments.preset}"
+    include = umbrella_seconds(folder), umbrella_megabytes(folder)
     text = report(arguments.preset, arguments.targets, *built, include)
     print(text)
     if arguments.update:

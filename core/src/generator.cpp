@@ -13,6 +13,48 @@ void detail::SpinLock::wait() {
   } while (held_.exchange(true, std::memory_order_acquire));
 }
 
+namespace {
+std::uint64_t joined(std::uint32_t high, std::uint32_t low) { return (static_cast<std::uint64_t>(high) << 32) | low; }
+}  // namespace
+
+GeneratorState Generator::reserve(std::uint64_t blocks) {
+  const std::lock_guard lock(lock_);
+  if (shared_) return shared_->reserve(blocks);
+  const GeneratorState before = own_;
+  own_.offset += blocks;
+  return before;
+}
+
+std::uint64_t Generator::next_u64() {
+  const auto [seed, counter] = reserve(1);
+  const auto w = philox(seed, counter);
+  return joined(w[0], w[1]);
+}
+
+std::uint64_t Generator::below(std::uint64_t bound) {
+  std::uint64_t x = next_u64();
+  auto wide = static_cast<detail::u128>(x) * bound;
+  if (static_cast<std::uint64_t>(wide) < bound) {
+    const std::uint64_t threshold = (0 - bound) % bound;
+    while (static_cast<std::uint64_t>(wide) < threshold) {
+      x = next_u64();
+      wide = static_cast<detail::u128>(x) * bound;
+    }
+  }
+  return static_cast<std::uint64_t>(wide >> 64);
+}
+
+double Generator::uniform() {
+  const auto [seed, counter] = reserve(1);
+  const auto w = philox(seed, counter);
+  return uniform53(w[0], w[1]);
+}
+
+Generator Generator::fork(std::uint64_t a, std::uint64_t b) const {
+  const auto w = philox(seed() ^ 0x6c6576696e000000ull, a, b);
+  return Generator(joined(w[0], w[1]));
+}
+
 PhiloxState Generator::reserve(std::uint64_t blocks, const Stream& stream) {
   Recording* const recorded = recording(stream);
   return recorded ? recorded->draw(share(), blocks) : reserve(blocks);

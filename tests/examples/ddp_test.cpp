@@ -19,7 +19,7 @@ constexpr const char* kShort =
 void two_of_mnist(const TempDir& dir, const std::string& first, const std::string& second, const std::string& options) {
   const auto one = [&](const std::string& variables, const char* out) {
     return "env " + variables + " timeout 100 " + (binary_dir() / "bin/mnist").string() + " --batch-size 32 " +
-           options + kShort + " > " + out + " 2> " + out + ".err";
+           options + kShort + " " + data_option("mnist", "") + " > " + out + " 2> " + out + ".err";
   };
   const std::string command = "cd " + dir.path.string() + " && { " + one(second, "second") + " & " +
                               one(first, "first") + "; a=$?; wait $!; b=$?; exit $((a + b)); }";

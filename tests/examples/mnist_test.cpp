@@ -37,6 +37,9 @@ struct Ended {
 
 /// Starts the program in `dir` with its two output streams redirected to files there.
 pid_t start(const fs::path& dir, std::vector<std::string> arguments) {
+  const auto names_data = [](const std::string& argument) { return argument.starts_with("--data"); };
+  if (std::none_of(arguments.begin(), arguments.end(), names_data))
+    arguments.insert(arguments.end(), {"--data", test::plain_fashion_mnist().string()});
   arguments.insert(arguments.begin(), (test::binary_dir() / "bin/mnist").string());
   std::vector<char*> argv;
   for (auto& a : arguments) argv.push_back(a.data());

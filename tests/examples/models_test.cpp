@@ -26,8 +26,9 @@ constexpr const char* kText = "in the beginning was the word, and the word was w
 
 const Program kPrograms[] = {
     {"ddpm",
-     "--width 16 --timesteps 50 --drawn 1 --decay 0.9 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1,
-     "val_loss", 0.05, 0.5},  // a network that predicts no noise has 1
+     "--width 16 --timesteps 50 --drawn 1 --decay 0.9 --batch-size 32 --limit-train-batches 60 --limit-val-batches 2 "
+     "--max-epochs 1",
+     1, "val_loss", 0.05, 0.5},  // a network that predicts no noise has 1
     {"detect", "--width 8 --scenes 640 --held-out 50 --batch-size 16 --max-epochs 3", 3, "map", 0.25, 1.0},
     {"dqn", "--max-steps 40 --val-check-interval 20 --hidden 16", 0, "return", 5, 500},
     {"gpt", "--text text --width 32 --layers 1 --context 16 --sample 20 --max-steps 60 --val-check-interval 30", 0,

@@ -2,10 +2,12 @@
 // Runs a sample program as a user does.
 
 #include <levin/core/io.h>
+#include <levin/data/mnist.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -32,10 +34,34 @@ struct Ended {
   double number(const std::string& key) const { return std::stod(result(key)); }
 };
 
+/// Returns a folder with the plain files of Fashion-MNIST. Unpacking them in each program would take a quarter of the
+/// tests' time.
+inline const std::filesystem::path& plain_fashion_mnist() {
+  struct Files : TempDir {
+    Files() {
+      for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                               "t10k-labels-idx1-ubyte"}) {
+        const auto packed = std::filesystem::path(data::kFashionMnistDir) / (std::string(name) + ".gz");
+        io::write_file(path / name, io::gunzip(io::read_file(packed), packed.string()));
+      }
+    }
+  };
+  static const Files files;
+  return files.path;
+}
+
+/// Returns "--data FOLDER" for a program that reads Fashion-MNIST, unless the arguments name another folder or dataset.
+inline std::string data_option(const std::string& program, const std::string& arguments) {
+  constexpr const char* readers[] = {"ddp_by_hand", "ddpm",   "deploy", "detect", "gan", "mnist", "model_parallel",
+                                     "resnet",      "transfer", "vae",    "vit"};
+  const bool reads = std::find(std::begin(readers), std::end(readers), program) != std::end(readers);
+  return reads && arguments.find("--data") == std::string::npos ? "--data " + plain_fashion_mnist().string() : "";
+}
+
 /// Runs the program in the folder until it ends.
 inline Ended run_program(const TempDir& dir, const std::string& program, const std::string& arguments) {
   const std::string command = "cd " + dir.path.string() + " && " + (binary_dir() / "bin" / program).string() + " " +
-                              arguments + " >out 2>err";
+                              data_option(program, arguments) + " " + arguments + " >out 2>err";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, io::read_text(dir.path / "out"),
           io::read_text(dir.path / "err")};

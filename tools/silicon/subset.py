@@ -23,7 +23,7 @@ def main():
         for kind in ("images-idx3", "labels-idx1"):
             name = f"{split}-{kind}-ubyte.gz"
             data = first_items(gzip.decompress((source / name).read_bytes()), count)
-            (target / name).write_bytes(gzip.compress(data, 9, mtime=0))
+            (target / name).write_bytes(gzip.compress(data, 6, mtime=0))
 
 
 main()

@@ -24,10 +24,10 @@ Complex root(std::size_t k, std::size_t n) {
 /// Returns the sums over j of x[j] exp(2 pi i sign j k / n), for k < n.
 Line dft(const Line& x, double sign) {
   const std::size_t n = x.size();
-  Line y(n);
+  Line y(n), roots(n);
+  for (std::size_t k = 0; k < n; ++k) roots[k] = sign > 0 ? root(k, n) : std::conj(root(k, n));
   for (std::size_t k = 0; k < n; ++k)
-    for (std::size_t j = 0; j < n; ++j)
-      y[k] += x[j] * (sign > 0 ? root(j * k % n, n) : std::conj(root(j * k % n, n)));
+    for (std::size_t j = 0; j < n; ++j) y[k] += x[j] * roots[j * k % n];
   return y;
 }
 

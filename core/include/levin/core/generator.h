@@ -116,46 +116,18 @@ class Generator {
   void manual_seed(std::uint64_t seed) { set_state({seed, 0}); }
 
   /// Reserves `blocks` counters (four 32-bit words each) and returns the state at the first of them.
-  GeneratorState reserve(std::uint64_t blocks) {
-    const std::lock_guard lock(lock_);
-    if (shared_) return shared_->reserve(blocks);
-    const GeneratorState before = own_;
-    own_.offset += blocks;
-    return before;
-  }
+  GeneratorState reserve(std::uint64_t blocks);
   /// Reserves counters for work on `stream`. While the stream is captured, none are taken now and every replay takes
   /// `blocks` of them. Throws DeviceError when the stream is captured by anything other than cuda::Graph.
   PhiloxState reserve(std::uint64_t blocks, const Stream& stream);
   /// Returns a random 64-bit number; uses one counter.
-  std::uint64_t next_u64() {
-    const auto [seed, counter] = reserve(1);
-    const auto w = philox(seed, counter);
-    return (static_cast<std::uint64_t>(w[0]) << 32) | w[1];
-  }
+  std::uint64_t next_u64();
   /// Returns a uniform integer in [0, bound), without bias (Lemire 2019); bound > 0.
-  std::uint64_t below(std::uint64_t bound) {
-    std::uint64_t x = next_u64();
-    auto wide = static_cast<detail::u128>(x) * bound;
-    if (static_cast<std::uint64_t>(wide) < bound) {
-      const std::uint64_t threshold = (0 - bound) % bound;
-      while (static_cast<std::uint64_t>(wide) < threshold) {
-        x = next_u64();
-        wide = static_cast<detail::u128>(x) * bound;
-      }
-    }
-    return static_cast<std::uint64_t>(wide >> 64);
-  }
+  std::uint64_t below(std::uint64_t bound);
   /// Returns a uniform number in [0, 1).
-  double uniform() {
-    const auto [seed, counter] = reserve(1);
-    const auto w = philox(seed, counter);
-    return uniform53(w[0], w[1]);
-  }
+  double uniform();
   /// Returns a generator of the independent stream (a, b), e.g. fork(epoch, index) for the augmentation of one sample.
-  Generator fork(std::uint64_t a, std::uint64_t b = 0) const {
-    const auto w = philox(seed() ^ 0x6c6576696e000000ull, a, b);
-    return Generator((static_cast<std::uint64_t>(w[0]) << 32) | w[1]);
-  }
+  Generator fork(std::uint64_t a, std::uint64_t b = 0) const;
 
  private:
   std::shared_ptr<Generator> share();
