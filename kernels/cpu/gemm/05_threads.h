@@ -152,17 +152,19 @@ void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>&
 }
 
 /// Computes one product. Shared packing processes as many chunks of k at once as fit into 8 MiB, so that small products
-/// need two parallel regions and large ones little memory.
+/// need two parallel regions and large ones little memory. Without shared operands, one chunk at a time leaves what a
+/// task has read in place in the second-level cache for the next task.
 template <class T>
 void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
   constexpr int64_t shared_bytes = int64_t{8} << 20;
   const int64_t longest = plan.chunks.longest();
   const int64_t a_size = plan.share_a ? packed_a_size(plan.blocks, longest) : 0;
   const int64_t b_size = plan.share_b ? packed_b_size<T>(g.n, longest) : 0;
-  int64_t at_once = plan.chunks.count;
+  int64_t at_once = 1;
   T* shared = nullptr;
   if (a_size + b_size > 0) {
-    at_once = std::clamp<int64_t>(shared_bytes / static_cast<int64_t>(sizeof(T)) / (a_size + b_size), 1, at_once);
+    const int64_t most = shared_bytes / static_cast<int64_t>(sizeof(T)) / (a_size + b_size);
+    at_once = std::clamp<int64_t>(most, 1, plan.chunks.count);
     shared = scratch<T>(Slot::gemm_shared, (a_size + b_size) * at_once);
   }
   for (int64_t chunk = 0; chunk < plan.chunks.count; chunk += at_once) {

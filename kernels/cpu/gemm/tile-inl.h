@@ -110,6 +110,19 @@ struct PrefetchC {
   }
 };
 
+/// With AVX-512, prefetches the tile's columns of B, 16 steps of k ahead: a packed panel is longer than L1, and rows in
+/// place lie too far apart for the hardware prefetcher (gradients of weights are then 1.15 times as fast on a Xeon).
+/// AVX2's panels stay in L1, and its loop has no loads to spare.
+template <int NV, class T>
+HWY_INLINE void prefetch_b([[maybe_unused]] const T* b, [[maybe_unused]] int64_t b_step) {
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (NV > 1) {  // narrower panels are half as long
+    hwy::Prefetch(b + 16 * b_step + kLanes<T> - 1);
+    hwy::Prefetch(b + 16 * b_step + 2 * kLanes<T> - 1);
+  }
+#endif
+}
+
 /// Multiplies with A's elements of one k adjacent: a[p * a_step + i].
 template <int MR, int NV, class T>
 HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b, int64_t b_step,
@@ -126,6 +139,7 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
     // A comes from L2 or, in place, from memory, in streams too short for the hardware prefetcher. The line of the
     // first row is also that of the last row of the tile before.
     hwy::Prefetch(a + 32 * a_step + MR - 1);
+    prefetch_b<NV>(b, b_step);
     c.step(p);
     SimdVec<T> row[NV];
     HWY_UNROLL(8)
@@ -161,6 +175,7 @@ HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_s
   PrefetchC<MR, NV, T> c(out);
   for (int64_t p = 0; p < k; ++p) {
     for (int64_t i = p % line; i < MR; i += line) hwy::Prefetch(rows[i] + p + ahead);  // each row once in a line
+    prefetch_b<NV>(b, b_step);
     c.step(p);
     SimdVec<T> row[NV];
     HWY_UNROLL(2)
