@@ -163,31 +163,8 @@ def write_tables(rows, note):
         rewrite(ROOT / "README.md", short, note)
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="./run compare", description=__doc__)
-    parser.add_argument("filter", nargs="?", default="", help="part of a row's name")
-    parser.add_argument("--json", help="also write the rows to this file")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides but JAX, "
-                        "which is left out; the nets' rows beside their best peers go to docs/compare.md, and no other table is written")
-    parser.add_argument("--table", help="writes only the nets' rows beside their best peers and the names of other rows that are behind, "
-                        "between docs/compare.md's markers of this name: for a machine other than that of the other tables")
-    parser.add_argument("--no-compile", action="store_true", help="leaves out the rows of torch.compile")
-    parser.add_argument("--no-jax", action="store_true", help="leaves out JAX's rows")
-    args = parser.parse_args()
-    PEERS.mkdir(parents=True, exist_ok=True)
-    os.environ.update(CAPABILITIES.get(args.capability, {}))
-    args.no_jax |= bool(args.capability)
-
-    rows = []
-    def show(r):
-        rows.append(r)
-        print(f"{r['name']:36s} {r['levin']:12.4g} {r['peer']:12.4g} {r['unit']:9s} {r['ratio']:6.2f}", flush=True)
-
-    print(f"{'':36s} {'levin':>12s} {'pytorch':>12s} {'unit':9s} {'ratio':>6s}")
-    compare_nets.compare_nets(args, show)
+def compare_rest(args, show):
+    """Calls show for the other rows that the filter selects."""
     if args.filter in "mlp/libtorch" or args.filter in "micro/libtorch":
         if (cpp := libtorch_mlp(args)) is not None:
             rate, _ = compare_nets.figures(run([BIN / "levin_compare_nets", "mlp", "--threads", args.threads, "--steps", args.steps]))
@@ -203,6 +180,36 @@ def main():
             for r in pieces(kind, args):
                 if args.filter in r["name"]:
                     show(r)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./run compare", description=__doc__)
+    parser.add_argument("filter", nargs="?", default="", help="part of a row's name")
+    parser.add_argument("--json", help="also write the rows to this file")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides but JAX, "
+                        "which is left out; the nets' rows beside their best peers go to docs/compare.md, and no other table is written")
+    parser.add_argument("--table", help="writes only the nets' rows beside their best peers and the names of other rows that are behind, "
+                        "between docs/compare.md's markers of this name: for a machine other than that of the other tables")
+    parser.add_argument("--nets", action="store_true", help="leaves out all but the nets")
+    parser.add_argument("--no-compile", action="store_true", help="leaves out the rows of torch.compile")
+    parser.add_argument("--no-jax", action="store_true", help="leaves out JAX's rows")
+    args = parser.parse_args()
+    PEERS.mkdir(parents=True, exist_ok=True)
+    os.environ.update(CAPABILITIES.get(args.capability, {}))
+    args.no_jax |= bool(args.capability)
+
+    rows = []
+    def show(r):
+        rows.append(r)
+        print(f"{r['name']:36s} {r['levin']:12.4g} {r['peer']:12.4g} {r['unit']:9s} {r['ratio']:6.2f}", flush=True)
+
+    print(f"{'':36s} {'levin':>12s} {'pytorch':>12s} {'unit':9s} {'ratio':>6s}")
+    compare_nets.compare_nets(args, show)
+    if not args.nets:
+        compare_rest(args, show)
     if not rows:
         sys.exit(f"error: no row's name contains \"{args.filter}\"")
     if args.json:
