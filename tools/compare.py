@@ -164,7 +164,7 @@ def write_tables(rows, note):
 
 
 def compare_rest(args, show):
-    """Calls show for the other rows that the filter selects."""
+    """Measures all but the nets, and calls show for each row that the filter selects."""
     if args.filter in "mlp/libtorch" or args.filter in "micro/libtorch":
         if (cpp := libtorch_mlp(args)) is not None:
             rate, _ = compare_nets.figures(run([BIN / "levin_compare_nets", "mlp", "--threads", args.threads, "--steps", args.steps]))

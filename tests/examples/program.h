@@ -39,8 +39,8 @@ struct Ended {
 inline const std::filesystem::path& plain_fashion_mnist() {
   struct Files : TempDir {
     Files() {
-      for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-                               "t10k-labels-idx1-ubyte"}) {
+      for (const char* name :
+           {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
         const auto packed = std::filesystem::path(data::kFashionMnistDir) / (std::string(name) + ".gz");
         io::write_file(path / name, io::gunzip(io::read_file(packed), packed.string()));
       }
@@ -52,8 +52,8 @@ inline const std::filesystem::path& plain_fashion_mnist() {
 
 /// Returns "--data FOLDER" for a program that reads Fashion-MNIST, unless the arguments name another folder or dataset.
 inline std::string data_option(const std::string& program, const std::string& arguments) {
-  constexpr const char* readers[] = {"ddp_by_hand", "ddpm",   "deploy", "detect", "gan", "mnist", "model_parallel",
-                                     "resnet",      "transfer", "vae",    "vit"};
+  constexpr const char* readers[] = {"ddp_by_hand",    "ddpm",   "deploy",   "detect", "gan", "mnist",
+                                     "model_parallel", "resnet", "transfer", "vae",    "vit"};
   const bool reads = std::find(std::begin(readers), std::end(readers), program) != std::end(readers);
   return reads && arguments.find("--data") == std::string::npos ? "--data " + plain_fashion_mnist().string() : "";
 }

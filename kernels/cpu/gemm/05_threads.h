@@ -152,8 +152,8 @@ void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>&
 }
 
 /// Computes one product. Shared packing processes as many chunks of k at once as fit into 8 MiB, so that small products
-/// need two parallel regions and large ones little memory. Without shared operands, one chunk at a time leaves what a
-/// task has read in place in the second-level cache for the next task.
+/// need two parallel regions and large ones little memory. If no operand is shared, it processes one chunk at a time:
+/// the rows that a task reads in place are then still in the second-level cache when the next task reads them.
 template <class T>
 void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
   constexpr int64_t shared_bytes = int64_t{8} << 20;

@@ -110,13 +110,13 @@ struct PrefetchC {
   }
 };
 
-/// With AVX-512, prefetches the tile's columns of B, 16 steps of k ahead: a packed panel is longer than L1, and rows in
-/// place lie too far apart for the hardware prefetcher (gradients of weights are then 1.15 times as fast on a Xeon).
-/// AVX2's panels stay in L1, and its loop has no loads to spare.
+/// With AVX-512, prefetches the tile's columns of B, 16 steps of k ahead: a packed panel does not fit into L1, and rows
+/// in place lie too far apart for the hardware prefetcher. Gradients of weights became 1.15 times as fast on a Xeon.
+/// AVX2's panels stay in L1, and prefetching would take the rest of its loop's load slots.
 template <int NV, class T>
 HWY_INLINE void prefetch_b([[maybe_unused]] const T* b, [[maybe_unused]] int64_t b_step) {
 #if HWY_TARGET <= HWY_AVX3
-  if constexpr (NV > 1) {  // narrower panels are half as long
+  if constexpr (NV > 1) {  // the last panel may be one vector wide; it takes half the space
     hwy::Prefetch(b + 16 * b_step + kLanes<T> - 1);
     hwy::Prefetch(b + 16 * b_step + 2 * kLanes<T> - 1);
   }
