@@ -1,5 +1,6 @@
 #include "fiber.h"
 
+#include "msan.h"
 #include "poison.h"
 #include "tsan.h"
 
@@ -84,6 +85,7 @@ Fiber::~Fiber() {
   if (context.tsan_fiber) __tsan_destroy_fiber(context.tsan_fiber);
 #endif
   unpoison(memory_ + kGuardBytes, kStackBytes);
+  mark_written(memory_ + kGuardBytes, kStackBytes);
   munmap(memory_, kStackBytes + kGuardBytes);
 }
 

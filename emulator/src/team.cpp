@@ -115,6 +115,7 @@ void FiberStock::give_back(Thread& t) { fibers_[set_].push_back(std::move(t.fibe
 Team::~Team() {
   for (char* p : shared_memory_) {
     unpoison(p, kSharedBytes);
+    mark_written(p, kSharedBytes);
     munmap(p, kSharedBytes);
   }
 }

@@ -53,14 +53,29 @@ TEST_CASE("blockwise attention matches the composed form, forward and backward")
   }
 }
 
-TEST_CASE("attention reads views of one projection in place") {
+TEST_CASE("attention reads views of one projection in place, and its results are such views again") {
   manual_seed(32);
-  const Tensor qkv = randn({3, 37, 3, 2, 16}), heads = qkv.permute({2, 0, 3, 1, 4});  // (3, B, H, T, E)
-  const Tensor g = randn({3, 2, 37, 16});
-  const Result views = run(heads.select(0, 0), heads.select(0, 1), heads.select(0, 2), {.is_causal = true}, g);
-  const Result copies = run(heads.select(0, 0).contiguous(), heads.select(0, 1).contiguous(),
-                            heads.select(0, 2).contiguous(), {.is_causal = true}, g);
-  for (std::size_t i = 0; i < 4; ++i) CHECK(views.all()[i].to_vector<float>() == copies.all()[i].to_vector<float>());
+  for (const int64_t batch : {3, 9})  // 6 problems: two sweeps; 18: one per task
+    for (const bool causal : {false, true}) {
+      const Tensor qkv = randn({batch, 137, 3, 2, 16}), heads = qkv.permute({2, 0, 3, 1, 4});  // (3, B, H, T, E)
+      const Tensor g = randn({batch, 137, 2, 16}).transpose(1, 2);
+      const auto part = [&](int64_t i) { return heads.select(0, i); };
+      const Result views = run(part(0), part(1), part(2), {.is_causal = causal}, g);
+      const Result copies = run(part(0).contiguous(), part(1).contiguous(), part(2).contiguous(),
+                                {.is_causal = causal}, g.contiguous());
+      for (std::size_t i = 0; i < 4; ++i) {
+        CHECK(views.all()[i].to_vector<float>() == copies.all()[i].to_vector<float>());
+        CHECK(views.all()[i].transpose(1, 2).is_contiguous());  // (B, T, H, E) in memory
+        CHECK(copies.all()[i].is_contiguous());
+      }
+    }
+  // Sequences before batches: (T, B, H, E) in memory.
+  const Tensor first = randn({5, 2, 3, 8}).permute({1, 2, 0, 3});
+  CHECK(run(first, first, first, {}, first).y.permute({2, 0, 1, 3}).is_contiguous());
+  // Expanded heads say nothing about an order.
+  const Tensor shared = randn({2, 1, 5, 8}).expand({2, 3, 5, 8});
+  const Result spread = run(shared, shared, shared, {}, randn({2, 3, 5, 8}));
+  for (const Tensor& x : spread.all()) CHECK(x.is_contiguous());
   // A last axis with a stride is copied first.
   const Tensor q = randn({16, 37}).t(), k = randn({37, 16}), v = randn({37, 16});
   CHECK(scaled_dot_product_attention(q, k, v).to_vector<float>() ==

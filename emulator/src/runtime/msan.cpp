@@ -123,6 +123,8 @@ void mark_unwritten(void* p, std::size_t bytes, std::uint32_t origin) {
   __msan_set_origin(p, bytes, origin);
 }
 
+void mark_written(const void* p, std::size_t bytes) { __msan_unpoison(p, bytes); }
+
 void forget_parameters() { __msan_unpoison_param(64); }
 
 void check_atomic_operand(const void* p, std::size_t bytes) {

@@ -90,7 +90,7 @@ void forward_block(const AttentionArgs& a, const Sizes& s, int64_t n, int64_t i0
   T* space = scratch<T>(Slot::attention, rows * (kColumnBlock + 2));
   T *peak = space + rows * kColumnBlock, *sum = peak + rows;
   const auto q = matrix_at<T>(a.q, n).from_row(i0), k = matrix_at<T>(a.k, n), v = matrix_at<T>(a.v, n);
-  const Matrix<T> out{static_cast<T*>(a.out.pointer) + (n * s.rows + i0) * s.value_width, s.value_width};
+  const auto out = matrix_at<T>(a.out, n).from_row(i0);
   BlockMask<T> mask(a.mask, n, s.rows, s.columns);
   for (int64_t j = 0; j < end; j += kColumnBlock) {
     const int64_t columns = std::min(kColumnBlock, end - j);
@@ -98,14 +98,14 @@ void forward_block(const AttentionArgs& a, const Sizes& s, int64_t n, int64_t i0
     const ScoreBlock<T> block{space, rows, columns, columns, i0 + 1 - j, a.causal};
     times_transposed(rows, columns, s.width, static_cast<T>(a.scale), q, k.from_row(j), scores);
     mask.apply(block, i0, j);
-    ops.advance(block, peak, sum, out.data, s.value_width, j == 0);
+    ops.advance(block, peak, sum, out, s.value_width, j == 0);
     mask.draw(i0, j, rows, columns);
     mask.drop(space, rows, columns, columns);
     times(rows, s.value_width, columns, T(1), scores, v.from_row(j), out, j == 0);
   }
   T* lse = static_cast<T*>(a.lse.pointer) + n * s.rows + i0;
-  ops.finish(rows, peak, sum, out.data, s.value_width, lse);
-  mask.finish(i0, rows, peak, out.data, s.value_width, lse);
+  ops.finish(rows, peak, sum, out, s.value_width, lse);
+  mask.finish(i0, rows, peak, out, s.value_width, lse);
 }
 
 void attention(const AttentionArgs& a, Stream&) {
@@ -130,11 +130,11 @@ class Backward {
         q_(matrix_at<T>(a.q, n)),
         k_(matrix_at<T>(a.k, n)),
         v_(matrix_at<T>(a.v, n)),
-        g_(dense(a.g, n * s.rows, s.value_width)),
-        out_(dense(a.out, n * s.rows, s.value_width)),
-        dq_(dense(a.dq, n * s.rows, s.width)),
-        dk_(dense(a.dk, n * s.columns, s.width)),
-        dv_(dense(a.dv, n * s.columns, s.value_width)),
+        g_(matrix_at<T>(a.g, n)),
+        out_(matrix_at<T>(a.out, n)),
+        dq_(matrix_at<T>(a.dq, n)),
+        dk_(matrix_at<T>(a.dk, n)),
+        dv_(matrix_at<T>(a.dv, n)),
         lse_(static_cast<T*>(a.lse.pointer) + n * s.rows),
         mask_(a.mask, n, s.rows, s.columns) {
     scores_ = scratch<T>(Slot::attention, kRowBlock * (2 * kColumnBlock + 1));
@@ -153,7 +153,7 @@ class Backward {
     const AttentionRows<T>& ops = attention_rows<T>();
     times_transposed(rows, columns, s_.width, scale_, q, k, scores);
     times_transposed(rows, columns, s_.value_width, T(1), g, v_.from_row(j0), ds);
-    ops.dot(rows, s_.value_width, g.data, out_.from_row(i0).data, delta_);
+    ops.dot(rows, s_.value_width, g, out_.from_row(i0), delta_);
     mask_.apply({scores_, rows, columns, columns, i0 + 1 - j0, a_.causal}, i0, j0);
     mask_.draw(i0, j0, rows, columns);
     mask_.drop(ds_, rows, columns, columns);
@@ -169,15 +169,13 @@ class Backward {
   /// Sets dk and dv of a column block to zero.
   void clear(int64_t j) {
     const int64_t j0 = j * kColumnBlock, columns = std::min(kColumnBlock, s_.columns - j0);
-    std::fill_n(dk_.from_row(j0).data, columns * s_.width, T(0));
-    std::fill_n(dv_.from_row(j0).data, columns * s_.value_width, T(0));
+    for (int64_t r = 0; r < columns; ++r) {
+      std::fill_n(dk_.from_row(j0 + r).data, s_.width, T(0));
+      std::fill_n(dv_.from_row(j0 + r).data, s_.value_width, T(0));
+    }
   }
 
  private:
-  static Matrix<T> dense(const TensorView& t, int64_t row, int64_t width) {
-    return {static_cast<T*>(t.pointer) + row * width, width};
-  }
-
   const AttentionBackwardArgs& a_;
   const Sizes& s_;
   T scale_;

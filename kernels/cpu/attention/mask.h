@@ -16,15 +16,7 @@ namespace levin::kernels::cpu {
 
 inline constexpr int64_t kRowBlock = 64, kColumnBlock = 256;
 
-/// One (rows, width) matrix of a tensor with leading axes, with unit stride along a row.
-template <class T>
-struct Matrix {
-  T* data;
-  int64_t step;
-  Matrix from_row(int64_t row) const { return {data + row * step, step}; }
-};
-
-/// Returns matrix number `n` over the leading axes.
+/// Returns matrix number `n` over the leading axes of a tensor.
 template <class T>
 Matrix<T> matrix_at(const TensorView& t, int64_t n) {
   const int lead = t.dim() - 2;
@@ -64,11 +56,11 @@ class BlockMask {
   }
 
   /// Gives rows whose scores are all hidden a result of 0. Rows whose scores are -infinity by themselves keep NaN.
-  void finish(int64_t i0, int64_t rows, const T* peak, T* out, int64_t width, T* lse) const {
+  void finish(int64_t i0, int64_t rows, const T* peak, Matrix<T> out, int64_t width, T* lse) const {
     if (!masked()) return;
     for (int64_t r = 0; r < rows; ++r) {
       if (peak[r] != -std::numeric_limits<T>::infinity() || !hides_all(i0 + r)) continue;
-      std::fill_n(out + r * width, width, T(0));
+      std::fill_n(out.from_row(r).data, width, T(0));
       lse[r] = std::numeric_limits<T>::infinity();
     }
   }

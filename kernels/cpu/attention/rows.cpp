@@ -97,7 +97,7 @@ void drop(T* x, const std::uint32_t* words, int64_t n, std::uint32_t limit, T fa
 }
 
 template <class T>
-void advance(const ScoreBlock<T>& b, T* peak, T* sum, T* out, int64_t width, bool first) {
+void advance(const ScoreBlock<T>& b, T* peak, T* sum, Matrix<T> out, int64_t width, bool first) {
   for (int64_t r = 0; r < b.rows; ++r) {
     T* row = b.scores + r * b.step;
     const int64_t n = b.valid(r);
@@ -118,7 +118,7 @@ void advance(const ScoreBlock<T>& b, T* peak, T* sum, T* out, int64_t width, boo
       } else {
         const T factor = std::exp(peak[r] - top);
         sum[r] = sum[r] * factor + added;
-        if (factor != T(1)) scale_row(out + r * width, width, factor);
+        if (factor != T(1)) scale_row(out.from_row(r).data, width, factor);
       }
       peak[r] = top;
     }
@@ -127,17 +127,18 @@ void advance(const ScoreBlock<T>& b, T* peak, T* sum, T* out, int64_t width, boo
 }
 
 template <class T>
-void finish(int64_t rows, const T* peak, const T* sum, T* out, int64_t width, T* lse) {
+void finish(int64_t rows, const T* peak, const T* sum, Matrix<T> out, int64_t width, T* lse) {
   for (int64_t r = 0; r < rows; ++r) {
-    scale_row(out + r * width, width, T(1) / sum[r]);
+    scale_row(out.from_row(r).data, width, T(1) / sum[r]);
     lse[r] = peak[r] + std::log(sum[r]);
   }
 }
 
 template <class T>
-void dot(int64_t rows, int64_t width, const T* a, const T* b, T* sums) {
+void dot(int64_t rows, int64_t width, Matrix<T> left, Matrix<T> right, T* sums) {
   const Simd<T> d;
-  for (int64_t r = 0; r < rows; ++r, a += width, b += width) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T *a = left.from_row(r).data, *b = right.from_row(r).data;
     auto sum = hn::Zero(d);
     in_vectors<T>(
         width, [&](int64_t i) HWY_ATTR { sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum); },

@@ -7,6 +7,14 @@
 
 namespace levin::kernels::cpu {
 
+/// A (rows, width) matrix with unit stride along a row.
+template <class T>
+struct Matrix {
+  T* data;
+  int64_t step;
+  Matrix from_row(int64_t row) const { return {data + row * step, step}; }
+};
+
 /// A block of scores (rows, columns), rows `step` apart. In row r the first valid(r) columns take part.
 template <class T>
 struct ScoreBlock {
@@ -31,11 +39,11 @@ struct AttentionRows {
   /// Performs one step of the online softmax: scores become exp(score - peak), 0 where masked; peak and sum (rows) are
   /// updated, and the rows (width) of `out`, summed so far, are rescaled to the new peak unless this is the first
   /// block.
-  void (*advance)(const ScoreBlock<T>& block, T* peak, T* sum, T* out, int64_t width, bool first);
+  void (*advance)(const ScoreBlock<T>& block, T* peak, T* sum, Matrix<T> out, int64_t width, bool first);
   /// Computes out (rows, width) /= sum and lse = peak + log(sum).
-  void (*finish)(int64_t rows, const T* peak, const T* sum, T* out, int64_t width, T* lse);
-  /// Computes sums[r] = sum of a[r] b[r] over `width` contiguous elements.
-  void (*dot)(int64_t rows, int64_t width, const T* a, const T* b, T* sums);
+  void (*finish)(int64_t rows, const T* peak, const T* sum, Matrix<T> out, int64_t width, T* lse);
+  /// Computes sums[r] = sum of a[r] b[r] over `width` elements.
+  void (*dot)(int64_t rows, int64_t width, Matrix<T> a, Matrix<T> b, T* sums);
   /// Turns scores into P = exp(score - lse), and those of `dp`, of the same geometry, into dS = P (dp - delta); 0 where
   /// masked.
   void (*differentiate)(const ScoreBlock<T>& block, T* dp, const T* lse, const T* delta);

@@ -63,7 +63,7 @@ __global__ void naive_values(AttentionProblem<T> p, const C* weights, std::int64
     const T* v = p.v.of(at.problem) + at.column;
     C sum = 0;
     for (int j = 0; j < p.visible(at.row); ++j) sum += row[j] * convert<C>(v[j * p.v.line]);
-    p.out[first * p.rows * p.values + t] = convert<T>(sum);
+    p.out.row(at.problem, at.row)[at.column] = convert<T>(sum);
   }
 }
 
@@ -89,11 +89,12 @@ __global__ void naive_differentiate(AttentionGradients<T> p, C* weights, C* ds, 
     const ScorePlace at(t, p.rows, p.columns, first);
     if (at.column >= p.visible(at.row)) continue;
     const std::int64_t row = at.problem * p.rows + at.row;
-    const T *g = p.g + row * p.values, *v = p.v.of(at.problem) + at.column * p.v.line;
+    const T *g = p.g.of(at.problem) + at.row * p.g.line, *v = p.v.of(at.problem) + at.column * p.v.line;
+    const T* out = p.out.of(at.problem) + at.row * p.out.line;
     const C score =
         p.scale * dot_rows(p.q.of(at.problem) + at.row * p.q.line, p.k.of(at.problem) + at.column * p.k.line, p.width);
     weights[t] = exponential(score - p.lse[row]);
-    ds[t] = weights[t] * (dot_rows(g, v, p.values) - dot_rows(g, p.out + row * p.values, p.values));
+    ds[t] = weights[t] * (dot_rows(g, v, p.values) - dot_rows(g, out, p.values));
   }
 }
 
@@ -106,14 +107,14 @@ __global__ void naive_dq(AttentionGradients<T> p, const C* ds, std::int64_t firs
     const T* k = p.k.of(at.problem) + at.column;
     C sum = 0;
     for (int j = 0; j < p.visible(at.row); ++j) sum += row[j] * convert<C>(k[j * p.k.line]);
-    p.dq[first * p.rows * p.width + t] = convert<T>(p.scale * sum);
+    p.dq.row(at.problem, at.row)[at.column] = convert<T>(p.scale * sum);
   }
 }
 
 /// out (count, S, width) = scale weights^T x, where x is the rows (L, width) of q or g.
 template <class T, class C = ComputeType<T>>
-__global__ void naive_transposed(AttentionGradients<T> p, const C* weights, Operand<T> x, T* out, int width, C scale,
-                                 std::int64_t first, std::int64_t count) {
+__global__ void naive_transposed(AttentionGradients<T> p, const C* weights, Operand<T> x, Result<T> out, int width,
+                                 C scale, std::int64_t first, std::int64_t count) {
   for (std::int64_t t = global_thread(); t < count; t += grid_threads()) {
     const ScorePlace at(t, p.columns, width, first);
     const C* column = weights + at.batch * p.rows * p.columns + at.row;
@@ -121,7 +122,7 @@ __global__ void naive_transposed(AttentionGradients<T> p, const C* weights, Oper
     C sum = 0;
     for (int i = p.causal ? at.row : 0; i < p.rows; ++i)
       sum += column[static_cast<std::int64_t>(i) * p.columns] * convert<C>(from[i * x.line]);
-    out[first * p.columns * width + t] = convert<T>(scale * sum);
+    out.row(at.problem, at.row)[at.column] = convert<T>(scale * sum);
   }
 }
 
@@ -141,8 +142,8 @@ void run_attention_backward_naive(const AttentionGradients<T>& p, Stream& stream
              p.width, p.scale, first, dk);
     }
     if (dv > 0) {
-      launch(naive_transposed<T>, {.grid = blocks_for(dv), .block = 256, .stream = stream}, p, weights.get(),
-             dense_rows(p.g, p.rows, p.values), p.dv, p.values, C(1), first, dv);
+      launch(naive_transposed<T>, {.grid = blocks_for(dv), .block = 256, .stream = stream}, p, weights.get(), p.g,
+             p.dv, p.values, C(1), first, dv);
     }
   });
 }

@@ -21,9 +21,9 @@ template <class A, class B, class Out>
 struct TiledProduct {
   Operand<A> a;  ///< lines are rows
   Operand<B> b;  ///< lines are columns
-  Out* c;
+  Result<Out> c;
   int m, n, k;
-  std::int64_t a_first, b_first;
+  std::int64_t a_first, b_first, c_first;
   ComputeType<B> alpha;
   Mask mask;
 };
@@ -73,12 +73,13 @@ __global__ void __launch_bounds__(kTileThreads) tiled_product(TiledProduct<A, B,
     }
     __syncthreads();
   }
+  Out* to = p.c.row(p.c_first + matrix, row);
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < 4; ++i) {
     LEVIN_PRAGMA_UNROLL
     for (int j = 0; j < 4; ++j) {
-      const int r = row + y + 16 * i, c = column + x + 16 * j;
-      if (r < p.m && c < p.n) p.c[(matrix * p.m + r) * p.n + c] = convert<Out>(p.alpha * sums[i][j]);
+      const int r = y + 16 * i, c = column + x + 16 * j;
+      if (row + r < p.m && c < p.n) to[r * p.c.line + c] = convert<Out>(p.alpha * sums[i][j]);
     }
   }
 }
@@ -100,26 +101,26 @@ Operand<T> transposed(Operand<T> x) {
 template <class T, class C>
 void score_product(const AttentionSizes& s, Operand<T> a, Operand<T> b, C* scores, int depth, C alpha,
                    std::int64_t first, std::int64_t count, Stream& stream) {
-  launch_product(TiledProduct<T, T, C>{a, b, scores, s.rows, s.columns, depth, first, first, alpha,
-                                       s.causal ? Mask::result : Mask::none},
+  launch_product(TiledProduct<T, T, C>{a, b, dense_rows(scores, s.rows, s.columns), s.rows, s.columns, depth, first,
+                                       first, 0, alpha, s.causal ? Mask::result : Mask::none},
                  count, stream);
 }
 
-/// out (count, L, n) = alpha weights x, x (S, n); `out` points to the first matrix of all problems.
+/// out (count, L, n) = alpha weights x, x (S, n).
 template <class T, class C>
-void row_product(const AttentionSizes& s, const C* weights, Operand<T> x, T* out, int n, C alpha, std::int64_t first,
+void row_product(const AttentionSizes& s, C* weights, Operand<T> x, Result<T> out, int n, C alpha, std::int64_t first,
                  std::int64_t count, Stream& stream) {
-  launch_product(TiledProduct<C, T, T>{dense_rows(weights, s.rows, s.columns), transposed(x), out + first * s.rows * n,
-                                       s.rows, n, s.columns, 0, first, alpha, s.causal ? Mask::left : Mask::none},
+  launch_product(TiledProduct<C, T, T>{as_operand(dense_rows(weights, s.rows, s.columns)), transposed(x), out, s.rows,
+                                       n, s.columns, 0, first, first, alpha, s.causal ? Mask::left : Mask::none},
                  count, stream);
 }
 
 /// out (count, S, n) = alpha weights^T x, x (L, n).
 template <class T, class C>
-void column_product(const AttentionSizes& s, const C* weights, Operand<T> x, T* out, int n, C alpha, std::int64_t first,
-                    std::int64_t count, Stream& stream) {
-  launch_product(TiledProduct<C, T, T>{transposed(dense_rows(weights, s.rows, s.columns)), transposed(x),
-                                       out + first * s.columns * n, s.columns, n, s.rows, 0, first, alpha,
+void column_product(const AttentionSizes& s, C* weights, Operand<T> x, Result<T> out, int n, C alpha,
+                    std::int64_t first, std::int64_t count, Stream& stream) {
+  launch_product(TiledProduct<C, T, T>{transposed(as_operand(dense_rows(weights, s.rows, s.columns))), transposed(x),
+                                       out, s.columns, n, s.rows, 0, first, first, alpha,
                                        s.causal ? Mask::left_transposed : Mask::none},
                  count, stream);
 }
@@ -160,7 +161,7 @@ void run_attention_tiled(const AttentionProblem<T>& p, Stream& stream) {
     score_product(p, p.q, p.k, scores.get(), p.width, p.scale, first, count, stream);
     launch(tiled_softmax<T>, {.grid = blocks_for(rows, 4), .block = 128, .stream = stream}, p, scores.get(), first,
            rows);
-    row_product(p, static_cast<const C*>(scores.get()), p.v, p.out, p.values, C(1), first, count, stream);
+    row_product(p, scores.get(), p.v, p.out, p.values, C(1), first, count, stream);
   });
 }
 
@@ -170,13 +171,13 @@ __global__ void tiled_differentiate(AttentionGradients<T> p, C* scores, C* dp, s
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (std::int64_t r = global_thread() / 32; r < rows; r += grid_threads() / 32) {
     const int n = p.visible(static_cast<int>(r % p.rows));
-    const std::int64_t row = first * p.rows + r;
+    const std::int64_t row = first * p.rows + r, problem = first + r / p.rows;
+    const T *g = p.g.of(problem) + r % p.rows * p.g.line, *out = p.out.of(problem) + r % p.rows * p.out.line;
     C delta = 0;
-    for (int e = lane; e < p.values; e += 32)
-      delta += convert<C>(p.g[row * p.values + e]) * convert<C>(p.out[row * p.values + e]);
+    for (int e = lane; e < p.values; e += 32) delta += convert<C>(g[e]) * convert<C>(out[e]);
     delta = warp_reduce(delta, Plus{});
     const C lse = p.lse[row];
-    const auto mask = p.mask.of(first + r / p.rows, static_cast<int>(r % p.rows), row);
+    const auto mask = p.mask.of(problem, static_cast<int>(r % p.rows), row);
     for (int j = lane; j < p.columns; j += 32) {
       const std::int64_t at = r * p.columns + j;
       const C weight = j < n ? exponential(mask.shown(scores[at], j) - lse) : C(0);
@@ -192,14 +193,13 @@ void run_attention_backward_tiled(const AttentionGradients<T>& p, Stream& stream
   for_score_chunks(p, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t rows = count * p.rows;
     Scratch<C> scores(stream, rows * p.columns), ds(stream, rows * p.columns);
-    const Operand<T> g = dense_rows(p.g, p.rows, p.values);
     score_product(p, p.q, p.k, scores.get(), p.width, p.scale, first, count, stream);
-    score_product(p, g, p.v, ds.get(), p.values, C(1), first, count, stream);
+    score_product(p, p.g, p.v, ds.get(), p.values, C(1), first, count, stream);
     launch(tiled_differentiate<T>, {.grid = blocks_for(rows, 4), .block = 128, .stream = stream}, p, scores.get(),
            ds.get(), first, rows);
-    row_product(p, static_cast<const C*>(ds.get()), p.k, p.dq, p.width, p.scale, first, count, stream);
-    column_product(p, static_cast<const C*>(ds.get()), p.q, p.dk, p.width, p.scale, first, count, stream);
-    column_product(p, static_cast<const C*>(scores.get()), g, p.dv, p.values, C(1), first, count, stream);
+    row_product(p, ds.get(), p.k, p.dq, p.width, p.scale, first, count, stream);
+    column_product(p, ds.get(), p.q, p.dk, p.width, p.scale, first, count, stream);
+    column_product(p, scores.get(), p.g, p.dv, p.values, C(1), first, count, stream);
   });
 }
 

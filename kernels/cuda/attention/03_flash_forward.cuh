@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(128) flash_forward_float(AttentionProblem<floa
     const int row = 8 * Tile::y() + i;
     if (Tile::x() == 0 && row < block.rows) p.lse[first + row] = softmax.rows[i].lse();
   }
-  store_sums<D>(p.out + first * p.values, sums, factor, block.rows, p.values);
+  store_sums<D>(p.out.row(block.problem, block.first), sums, factor, block.rows, p.values, p.out.line);
 }
 
 template <int D>
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(128) flash_forward_half(AttentionProblem<T> p,
     const int r = row + 8 * i + ptx::lane_id() / 4;
     if (ptx::lane_id() % 4 == 0 && r < block.rows) p.lse[first + r] = softmax.rows[i / 2][i % 2].lse();
   }
-  store_tiles(p.out + first * p.values, sums, factor, row, block.rows, p.values);
+  store_tiles(p.out.row(block.problem, block.first), sums, factor, row, block.rows, p.values, p.out.line);
 }
 
 template <int D, class T>

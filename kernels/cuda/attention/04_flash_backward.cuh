@@ -13,12 +13,14 @@ namespace levin::kernels::cuda {
 
 /// delta (batch, L) = sum of g out along a row; one warp per row.
 template <class T>
-__global__ void flash_delta(const T* g, const T* out, float* delta, std::int64_t rows, int values) {
+__global__ void flash_delta(AttentionGradients<T> p, float* delta) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t rows = p.batch * p.rows;
   for (std::int64_t r = global_thread() / 32; r < rows; r += grid_threads() / 32) {
+    const std::int64_t problem = r / p.rows, row = r % p.rows;
+    const T *g = p.g.of(problem) + row * p.g.line, *out = p.out.of(problem) + row * p.out.line;
     float sum = 0;
-    for (int e = lane; e < values; e += 32)
-      sum += convert<float>(g[r * values + e]) * convert<float>(out[r * values + e]);
+    for (int e = lane; e < p.values; e += 32) sum += convert<float>(g[e]) * convert<float>(out[e]);
     sum = warp_reduce(sum, Plus{});
     if (lane == 0) delta[r] = sum;
   }
@@ -76,14 +78,14 @@ __global__ void __launch_bounds__(128)
   const auto blocks = static_cast<unsigned>(ceil_div(p.columns, Tile::kRows));
   const std::int64_t problem = blockIdx.x / blocks;
   const int column = static_cast<int>(blockIdx.x % blocks) * Tile::kRows;
-  const float *from_q = p.q.of(problem), *from_g = p.g + problem * p.rows * p.values;
+  const float *from_q = p.q.of(problem), *from_g = p.g.of(problem);
   const float *from_k = p.k.of(problem) + column * p.k.line, *from_v = p.v.of(problem) + column * p.v.line;
   Tile::copy(k, from_k, p.k.line, p.columns - column, p.width, vectors);
   Tile::copy(v, from_v, p.v.line, p.columns - column, p.values, vectors);
   typename Tile::Sums dk = {}, dv = {};
   for (int row = first_row(p, column, Tile::kRows); row < p.rows; row += Tile::kRows) {
     Tile::copy(q, from_q + row * p.q.line, p.q.line, p.rows - row, p.width, vectors);
-    Tile::copy(g, from_g + static_cast<std::int64_t>(row) * p.values, p.values, p.rows - row, p.values, g_vectors);
+    Tile::copy(g, from_g + row * p.g.line, p.g.line, p.rows - row, p.values, g_vectors);
     ptx::cp_async_wait_all();
     __syncthreads();
     FloatScores::Scores scores, dp;
@@ -104,9 +106,8 @@ __global__ void __launch_bounds__(128)
   float one[8], scale[8];
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < 8; ++i) one[i] = 1, scale[i] = p.scale;
-  const std::int64_t first = problem * p.columns + column;
-  store_sums<D>(p.dk + first * p.width, dk, scale, p.columns - column, p.width);
-  store_sums<D>(p.dv + first * p.values, dv, one, p.columns - column, p.values);
+  store_sums<D>(p.dk.row(problem, column), dk, scale, p.columns - column, p.width, p.dk.line);
+  store_sums<D>(p.dv.row(problem, column), dv, one, p.columns - column, p.values, p.dv.line);
 }
 
 /// Computes dq of 64 rows.
@@ -120,10 +121,9 @@ __global__ void __launch_bounds__(128)
   float* g = q + Tile::kElements;      // (64, D)
   float* ds = g + Tile::kElements;     // (64, 64)
   const FlashBlock block(p, Tile::kRows);
-  const std::int64_t first = block.problem * p.rows + block.first;
   const float *from_k = p.k.of(block.problem), *from_v = p.v.of(block.problem);
   Tile::copy(q, p.q.of(block.problem) + block.first * p.q.line, p.q.line, block.rows, p.width, vectors);
-  Tile::copy(g, p.g + first * p.values, p.values, block.rows, p.values, g_vectors);
+  Tile::copy(g, p.g.of(block.problem) + block.first * p.g.line, p.g.line, block.rows, p.values, g_vectors);
   typename Tile::Sums dq = {};
   for (int column = 0; column < block.columns; column += kKeyTile) {
     Tile::copy(k, from_k + column * p.k.line, p.k.line, p.columns - column, p.width, vectors);
@@ -143,13 +143,13 @@ __global__ void __launch_bounds__(128)
   float scale[8];
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < 8; ++i) scale[i] = p.scale;
-  store_sums<D>(p.dq + first * p.width, dq, scale, block.rows, p.width);
+  store_sums<D>(p.dq.row(block.problem, block.first), dq, scale, block.rows, p.width, p.dq.line);
 }
 
 template <int D>
 void launch_flash_backward(const AttentionGradients<float>& p, const float* delta, Stream& stream) {
   const bool vectors = vector_ready(p.q) && vector_ready(p.k) && vector_ready(p.v);
-  const bool g_vectors = vector_ready(dense_rows(p.g, p.rows, p.values));
+  const bool g_vectors = vector_ready(p.g);
   const std::int64_t keys = p.batch * ceil_div(p.columns, 64), queries = p.batch * ceil_div(p.rows, 64);
   launch(flash_keys_float<D>,
          {.grid = static_cast<unsigned>(keys), .block = 128, .shared = kFlashBackwardFloatShared<D>, .stream = stream},
@@ -184,15 +184,14 @@ __global__ void __launch_bounds__(128)
   const auto blocks = static_cast<unsigned>(ceil_div(p.columns, Keys::kRows));
   const std::int64_t problem = blockIdx.x / blocks;
   const int column = static_cast<int>(blockIdx.x % blocks) * Keys::kRows;
-  const T *from_q = p.q.of(problem), *from_g = p.g + problem * p.rows * p.values;
+  const T *from_q = p.q.of(problem), *from_g = p.g.of(problem);
   const T *from_k = p.k.of(problem) + column * p.k.line, *from_v = p.v.of(problem) + column * p.v.line;
   const int begin = first_row(p, column, Rows);
   const auto fetch = [&](int row) {
     const FlashStage<T, Rows, D> stage(ring, row / Rows);
     if (row < p.rows) {
       Queries::copy(stage.a, from_q + row * p.q.line, p.q.line, p.rows - row, p.width, vectors);
-      Queries::copy(stage.b, from_g + static_cast<std::int64_t>(row) * p.values, p.values, p.rows - row, p.values,
-                    g_vectors);
+      Queries::copy(stage.b, from_g + row * p.g.line, p.g.line, p.rows - row, p.values, g_vectors);
     }
     ptx::cp_async_commit();
   };
@@ -232,9 +231,8 @@ __global__ void __launch_bounds__(128)
   }
   ptx::cp_async_wait_all();
   const float one[1][2] = {{1, 1}}, scale[1][2] = {{p.scale, p.scale}};
-  const std::int64_t first = problem * p.columns + column;
-  store_tiles(p.dk + first * p.width, dk, scale, own, p.columns - column, p.width);
-  store_tiles(p.dv + first * p.values, dv, one, own, p.columns - column, p.values);
+  store_tiles(p.dk.row(problem, column), dk, scale, own, p.columns - column, p.width, p.dk.line);
+  store_tiles(p.dv.row(problem, column), dv, one, own, p.columns - column, p.values, p.dv.line);
 }
 
 /// Computes dq of 64 rows, 16 per warp, with Columns rows of k and v per step.
@@ -258,7 +256,7 @@ __global__ void __launch_bounds__(128)
     ptx::cp_async_commit();
   };
   Queries::copy(q, p.q.of(block.problem) + block.first * p.q.line, p.q.line, block.rows, p.width, vectors);
-  Queries::copy(dout, p.g + first * p.values, p.values, block.rows, p.values, g_vectors);
+  Queries::copy(dout, p.g.of(block.problem) + block.first * p.g.line, p.g.line, block.rows, p.values, g_vectors);
   fetch(0);
   const int own = ptx::warp_id() * 16, g = ptx::lane_id() / 4, t = ptx::lane_id() % 4;
   RowConstants constants[2];
@@ -295,7 +293,7 @@ __global__ void __launch_bounds__(128)
   }
   ptx::cp_async_wait_all();
   const float scale[1][2] = {{p.scale, p.scale}};
-  store_tiles(p.dq + first * p.width, dq, scale, own, block.rows, p.width);
+  store_tiles(p.dq.row(block.problem, block.first), dq, scale, own, block.rows, p.width, p.dq.line);
 }
 
 template <int D, class T>
@@ -303,7 +301,7 @@ void launch_flash_backward(const AttentionGradients<T>& p, const float* delta, S
   constexpr int kPassing = D > 64 ? 32 : 64;  // limited by the registers
   constexpr std::size_t shared = sizeof(T) * D * (2 * 64 + 4 * kPassing);
   const bool vectors = vector_ready(p.q) && vector_ready(p.k) && vector_ready(p.v);
-  const bool g_vectors = vector_ready(dense_rows(p.g, p.rows, p.values));
+  const bool g_vectors = vector_ready(p.g);
   const std::int64_t keys = p.batch * ceil_div(p.columns, 64), queries = p.batch * ceil_div(p.rows, 64);
   launch(flash_keys_half<T, D, kPassing>,
          {.grid = static_cast<unsigned>(keys), .block = 128, .shared = shared, .stream = stream}, p, delta, vectors,
@@ -319,8 +317,7 @@ template <class T>
 void run_attention_backward_flash(const AttentionGradients<T>& p, Stream& stream) {
   const std::int64_t rows = p.batch * p.rows;
   Scratch<float> delta(stream, rows);
-  launch(flash_delta<T>, {.grid = blocks_for(rows, 4), .block = 128, .stream = stream}, p.g, p.out, delta.get(), rows,
-         p.values);
+  launch(flash_delta<T>, {.grid = blocks_for(rows, 4), .block = 128, .stream = stream}, p, delta.get());
   if (is_narrow(p))
     launch_flash_backward<64>(p, delta.get(), stream);
   else

@@ -1,6 +1,6 @@
 #pragma once
-// Attention as its kernels see it: matrices q (L, E), k (S, E) and v (S, Ev) with any row strides, one for each index
-// of the leading axes; L = rows, S = columns, E = width, Ev = values.
+// Attention as its kernels see it: matrices q (L, E), k (S, E), v (S, Ev), the result (L, Ev) and all gradients with any
+// row strides, one for each index of the leading axes; L = rows, S = columns, E = width, Ev = values.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/matmul/problem.cuh"
@@ -71,11 +71,21 @@ struct ScoreMask {
   }
 };
 
+/// Matrices that a kernel writes, with a dense last axis.
+template <class T>
+struct Result {
+  T* data = nullptr;
+  std::int64_t line = 0;
+  BatchOffsets batch;
+
+  __device__ T* row(std::int64_t problem, std::int64_t row) const { return data + batch.of(problem) + row * line; }
+};
+
 template <class T>
 struct AttentionProblem : AttentionSizes {
   using C = ComputeType<T>;
   Operand<T> q, k, v;
-  T* out = nullptr;  // (batch, L, Ev)
+  Result<T> out;     // (batch, L, Ev)
   C* lse = nullptr;  // (batch, L)
   C scale = 1;
   ScoreMask<C> mask;
@@ -84,10 +94,9 @@ struct AttentionProblem : AttentionSizes {
 template <class T>
 struct AttentionGradients : AttentionSizes {
   using C = ComputeType<T>;
-  Operand<T> q, k, v;
-  const T *g = nullptr, *out = nullptr;           // (batch, L, Ev)
-  const C* lse = nullptr;                         // (batch, L)
-  T *dq = nullptr, *dk = nullptr, *dv = nullptr;  // (batch, L, E), (batch, S, E), (batch, S, Ev)
+  Operand<T> q, k, v, g, out;  // g and out: (batch, L, Ev)
+  const C* lse = nullptr;      // (batch, L)
+  Result<T> dq, dk, dv;        // (batch, L, E), (batch, S, E), (batch, S, Ev)
   C scale = 1;
   ScoreMask<C> mask;
 };
@@ -123,6 +132,12 @@ Operand<D> rows_of(const TensorView& t) {
   return x;
 }
 
+template <class D>
+Result<D> result_of(const TensorView& t) {
+  const Operand<D> x = matrices_of<D>(t);
+  return {static_cast<D*>(t.pointer), x.line, x.batch};
+}
+
 template <class C>
 ScoreMask<C> score_mask(const AttentionMask& m, std::int64_t columns) {
   ScoreMask<C> x;
@@ -154,7 +169,7 @@ AttentionProblem<D> attention_problem(const AttentionArgs& a) {
   AttentionProblem<D> p;
   detail::set_common(a, p);
   p.q = detail::rows_of<D>(a.q), p.k = detail::rows_of<D>(a.k), p.v = detail::rows_of<D>(a.v);
-  p.out = static_cast<D*>(a.out.pointer);
+  p.out = detail::result_of<D>(a.out);
   p.lse = static_cast<ComputeType<D>*>(a.lse.pointer);
   return p;
 }
@@ -164,21 +179,23 @@ AttentionGradients<D> attention_problem(const AttentionBackwardArgs& a) {
   AttentionGradients<D> p;
   detail::set_common(a, p);
   p.q = detail::rows_of<D>(a.q), p.k = detail::rows_of<D>(a.k), p.v = detail::rows_of<D>(a.v);
-  p.g = static_cast<const D*>(a.g.pointer), p.out = static_cast<const D*>(a.out.pointer);
+  p.g = detail::rows_of<D>(a.g), p.out = detail::rows_of<D>(a.out);
   p.lse = static_cast<const ComputeType<D>*>(a.lse.pointer);
-  p.dq = static_cast<D*>(a.dq.pointer), p.dk = static_cast<D*>(a.dk.pointer), p.dv = static_cast<D*>(a.dv.pointer);
+  p.dq = detail::result_of<D>(a.dq), p.dk = detail::result_of<D>(a.dk), p.dv = detail::result_of<D>(a.dv);
   return p;
 }
 
-/// Returns the matrices (rows, width) of a contiguous tensor.
+/// Returns the matrices (rows, width) of scratch memory.
 template <class D>
-Operand<D> dense_rows(const D* data, std::int64_t rows, std::int64_t width) {
-  Operand<D> x;
-  x.data = data;
-  x.line = width, x.step = 1;
+Result<D> dense_rows(D* data, std::int64_t rows, std::int64_t width) {
+  Result<D> x{data, width, {}};
   x.batch.axes = 1;
   x.batch.stride[0] = rows * width;
   return x;
+}
+template <class D>
+Operand<D> as_operand(const Result<D>& x) {
+  return {x.data, x.line, 1, x.batch};
 }
 
 /// Calls f(first, count) for ranges of the leading index whose (count, L, S) scores fit into about 256 MiB of scratch.

@@ -126,14 +126,14 @@ __device__ void add_transposed_product(typename FloatTile<D>::Sums& sums, const 
 /// out (rows, width) = factor[i] sums, for the part of the tile within the matrix.
 template <int D>
 __device__ void store_sums(float* out, const typename FloatTile<D>::Sums& sums, const float (&factor)[8], int rows,
-                           int width) {
+                           int width, std::int64_t pitch) {
   using Tile = FloatTile<D>;
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < 8; ++i) {
     LEVIN_PRAGMA_UNROLL
     for (int c = 0; c < Tile::kSums; ++c) {
       const int row = 8 * Tile::y() + i, column = c / 4 * 64 + 4 * Tile::x() + c % 4;
-      if (row < rows && column < width) out[static_cast<std::int64_t>(row) * width + column] = factor[i] * sums[i][c];
+      if (row < rows && column < width) out[row * pitch + column] = factor[i] * sums[i][c];
     }
   }
 }

@@ -127,7 +127,7 @@ __device__ void clear(WarpTiles<M, N>& sums) {
 /// out (rows, width) = factor[m][half] sums, for the part within the matrix; the warp's rows begin at `row`.
 template <class T, int M, int N>
 __device__ void store_tiles(T* out, const WarpTiles<M, N>& sums, const float (&factor)[M][2], int row, int rows,
-                            int width) {
+                            int width, std::int64_t pitch) {
   const int g = ptx::lane_id() / 4, t = ptx::lane_id() % 4;
   LEVIN_PRAGMA_UNROLL
   for (int m = 0; m < M; ++m) {
@@ -135,7 +135,7 @@ __device__ void store_tiles(T* out, const WarpTiles<M, N>& sums, const float (&f
     for (int half = 0; half < 2; ++half) {
       const int r = row + 16 * m + 8 * half + g;
       if (r >= rows) continue;
-      T* to = out + static_cast<std::int64_t>(r) * width;
+      T* to = out + r * pitch;
       LEVIN_PRAGMA_UNROLL
       for (int n = 0; n < N; ++n) {
         LEVIN_PRAGMA_UNROLL

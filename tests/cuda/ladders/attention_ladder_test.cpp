@@ -139,6 +139,8 @@ Tensor on_device(const Tensor& x) { return x.to(cuda(0)); }
 Tensor unset(const Shape& sizes, DType t) {
   return on_device(full(sizes, std::numeric_limits<double>::quiet_NaN(), {.dtype = t}));
 }
+/// Returns x (2, heads, rows, width) with the heads of a row side by side in memory.
+Tensor side_by_side(const Tensor& x) { return x.transpose(1, 2).contiguous().transpose(1, 2); }
 DType wide_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
 
 /// Inputs on the device and the expected results.
@@ -160,7 +162,7 @@ struct Trial {
 
   void forward(const kernels::cuda::AttentionRung& rung) const {
     Stream stream = current_stream(cuda(0));
-    const Tensor out = unset({s.batch, s.rows, s.values}, t), lse = unset({s.batch, s.rows}, wide_type(t));
+    const Tensor out = unset_rows(s.rows, s.values), lse = unset({s.batch, s.rows}, wide_type(t));
     const AttentionArgs a{out.tensor_view(), lse.tensor_view(), q.tensor_view(), k.tensor_view(),
                           v.tensor_view(),   s.scale,           s.causal};
     if (!rung.can(a)) return;
@@ -173,10 +175,11 @@ struct Trial {
   /// Returns the three gradients, or none if the rung does not support the problem.
   std::vector<Tensor> gradients(const kernels::cuda::AttentionBackwardRung& rung) const {
     Stream stream = current_stream(cuda(0));
-    const Tensor out = on_device(from_data(expected.out.value, {s.batch, s.rows, s.values}).to(t));
+    Tensor out = on_device(from_data(expected.out.value, {s.batch, s.rows, s.values}).to(t));
+    if (q.dim() == 4) out = side_by_side(out.view({2, -1, s.rows, s.values}));
     const Tensor lse = on_device(from_data(expected.lse.value, {s.batch, s.rows}).to(wide_type(t)));
-    const Tensor dq = unset({s.batch, s.rows, s.width}, t), dk = unset({s.batch, s.columns, s.width}, t),
-                 dv = unset({s.batch, s.columns, s.values}, t);
+    const Tensor dq = unset_rows(s.rows, s.width), dk = unset_rows(s.columns, s.width),
+                 dv = unset_rows(s.columns, s.values);
     const AttentionBackwardArgs a{dq.tensor_view(),  dk.tensor_view(),  dv.tensor_view(), g.tensor_view(),
                                   out.tensor_view(), lse.tensor_view(), q.tensor_view(),  k.tensor_view(),
                                   v.tensor_view(),   s.scale,           s.causal};
@@ -192,6 +195,12 @@ struct Trial {
     check(rung.name, "dq", difference(found[0], expected.dq, t, terms));
     check(rung.name, "dk", difference(found[1], expected.dk, t, terms));
     check(rung.name, "dv", difference(found[2], expected.dv, t, terms));
+  }
+
+  /// Returns memory for a result, with the heads of a row side by side if q has an axis of heads.
+  Tensor unset_rows(int64_t rows, int64_t width) const {
+    if (q.dim() == 3) return unset({s.batch, rows, width}, t);
+    return side_by_side(unset({2, s.batch / 2, rows, width}, t));
   }
 
   void every_rung() const {
@@ -249,15 +258,17 @@ TEST_CASE("attention's rungs support heads of 128 and wider, and scales that are
   }
 }
 
-TEST_CASE("attention's rungs read views of one projection in place") {
+TEST_CASE("attention's rungs read views of one projection in place, and write results that are such views") {
   for (const DType t : kTypes)
     for (const int64_t width : {8, 6}) {  // rows that are and are not multiples of 16 bytes
-      const Tensor projection = numbers({2, 21, 3, 2, width}, t, 9), heads = projection.permute({2, 0, 3, 1, 4});
-      const auto part = [&](const Tensor& x, int64_t i) { return x.select(0, i); };  // (batch, heads, 21, width)
-      const auto flat = [&](int64_t i) { return part(heads, i).contiguous().view({4, 21, width}); };
-      Trial trial({4, 21, 21, width, width, true}, t, flat(0), flat(1), flat(2));
+      constexpr int64_t length = 70;  // two tiles
+      const Tensor projection = numbers({2, length, 3, 2, width}, t, 9), heads = projection.permute({2, 0, 3, 1, 4});
+      const auto part = [&](const Tensor& x, int64_t i) { return x.select(0, i); };  // (batch, heads, length, width)
+      const auto flat = [&](int64_t i) { return part(heads, i).contiguous().view({4, length, width}); };
+      Trial trial({4, length, length, width, width, true}, t, flat(0), flat(1), flat(2));
       const Tensor device_heads = on_device(projection).permute({2, 0, 3, 1, 4});
       trial.q = part(device_heads, 0), trial.k = part(device_heads, 1), trial.v = part(device_heads, 2);
+      trial.g = side_by_side(trial.g.view({2, 2, length, width}));
       trial.every_rung();
     }
 }

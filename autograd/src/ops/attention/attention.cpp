@@ -14,7 +14,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 namespace levin {
 
@@ -100,6 +103,24 @@ Tensor readable(const Tensor& x) {
   return x.stride(-1) == 1 || x.size(-1) == 1 ? plain : contiguous(plain);
 }
 
+/// Returns a new tensor whose axes lie in memory in the order of x's, with the last one innermost. So heads that are
+/// views of (..., L, heads * E) give a result that is one too, and nobody has to copy it.
+Tensor empty_ordered_as(const Tensor& x, const Shape& sizes) {
+  const Tensor dense = empty(sizes, like(x));
+  std::vector<int> order(static_cast<std::size_t>(x.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  for (const int axis : order)
+    if (x.stride(axis) == 0 && x.size(axis) > 1) return dense;  // expanded: its order says nothing
+  std::stable_sort(order.begin(), order.end() - 1, [&](int a, int b) { return x.stride(a) > x.stride(b); });
+  Shape strides = dense.strides();
+  int64_t step = 1;
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+    strides[*axis] = step;
+    step *= std::max<int64_t>(1, sizes[*axis]);
+  }
+  return alias(dense, sizes, strides, 0, x.dtype());
+}
+
 TensorView row_view(const Tensor& x) {
   TensorView v = x.tensor_view();
   v.strides[x.dim() - 1] = 1;
@@ -118,12 +139,13 @@ Grads fused_gradients(Context& c, const Tensor& g) {
   const auto& plan = c.get<AttentionPlan>();
   const AttentionInputs x{c.saved(0), c.saved(1), c.saved(2), c.saved(5)};
   if (grad_enabled()) return composed_attention_gradients(x, g, plan, c.needs(3));
-  const Tensor y = c.saved(3), lse = c.saved(4);
-  const Tensor dy = contiguous(g), q = readable(x.q), k = readable(x.k), v = readable(x.v);
-  const Tensor dq = empty(q.sizes(), like(q)), dk = empty(k.sizes(), like(k)), dv = empty(v.sizes(), like(v));
+  const Tensor y = readable(c.saved(3)), lse = c.saved(4);
+  const Tensor dy = readable(g), q = readable(x.q), k = readable(x.k), v = readable(x.v);
+  const Tensor dq = empty_ordered_as(q, q.sizes()), dk = empty_ordered_as(k, k.sizes());
+  const Tensor dv = empty_ordered_as(v, v.sizes());
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
   Stream stream = current_stream(q.device());
-  kernels::attention_backward({dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), dy.tensor_view(), y.tensor_view(),
+  kernels::attention_backward({dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), row_view(dy), row_view(y),
                                lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
                                kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
                               stream);
@@ -136,8 +158,9 @@ Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
   rows.push_back(x.q.size(-2));
   Shape sizes = rows;
   sizes.push_back(x.v.size(-1));
-  Tensor y = empty(sizes, like(x.q)), lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
   const Tensor q = readable(x.q), k = readable(x.k), v = readable(x.v);
+  const Tensor y = empty_ordered_as(q, sizes);
+  const Tensor lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
   Stream stream = current_stream(q.device());
   kernels::attention({y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale,
