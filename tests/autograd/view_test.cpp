@@ -175,3 +175,60 @@ TEST_CASE("the diagonal of a leaf whose elements share memory has the gradient o
   (x.diagonal() * tensor({1.0, 2.0, 3.0})).sum().backward();
   CHECK(values(x.grad()) == std::vector<int>{1, 0, 0, 0, 2, 0, 0, 0, 3});
 }
+
+namespace {
+
+Tensor gradient_of_parts(const std::vector<Tensor>& parts, const Tensor& x, const std::vector<Tensor>& gradients) {
+  return grad(parts, std::span(&x, 1), {}, gradients)[0];
+}
+
+}  // namespace
+
+TEST_CASE("split joins gradients of its parts without a copy where they fill one piece of memory") {
+  const Tensor x = randn({2, 6, 5}).requires_grad_();
+  const auto gradient = [&](const std::vector<Tensor>& gs) { return gradient_of_parts(x.split(2, 1), x, gs); };
+  const Tensor g = randn({2, 6, 5});
+  const std::vector<Tensor> neighbours = g.split(2, 1);
+  const Tensor joined = gradient(neighbours);
+  CHECK(joined.to_vector<float>() == g.to_vector<float>());
+  CHECK(joined.shares_storage(g));
+  // The same values from other memory, in another order, and with a part that has no gradient.
+  const auto values = [](const std::vector<Tensor>& parts) { return cat(parts, 1).to_vector<float>(); };
+  for (const std::vector<Tensor>& gs : std::vector<std::vector<Tensor>>{
+           {neighbours[0].clone(), neighbours[1], neighbours[2]},
+           {neighbours[0], neighbours[1], neighbours[0]},
+           {neighbours[2], neighbours[1], neighbours[0]},
+           {neighbours[0], neighbours[2], neighbours[1]},
+           {neighbours[0], neighbours[0], neighbours[0]}}) {
+    const Tensor dx = gradient(gs);
+    CHECK(dx.to_vector<float>() == values(gs));
+    CHECK_FALSE(dx.shares_storage(g));
+  }
+  std::vector<Tensor> some = x.split(2, 1);
+  const Tensor zero = zeros({2, 2, 5});
+  CHECK(grad({some[0], some[2]}, {x}, {}, {neighbours[0], neighbours[2]})[0].to_vector<float>() ==
+        values({neighbours[0], zero, neighbours[2]}));
+}
+
+TEST_CASE("split's gradient never shares memory with itself, and lies in memory as what was split") {
+  const Tensor steps = arange(6.0f);
+  const Tensor x = randn({3, 4}).requires_grad_();  // three rows that overlap in the memory of `steps`
+  const std::vector<Tensor> overlapping{steps.narrow(0, 0, 4), steps.narrow(0, 1, 4), steps.narrow(0, 2, 4)};
+  Tensor dx = gradient_of_parts(x.unbind(0), x, overlapping);
+  CHECK_FALSE(dx.shares_storage(steps));
+  CHECK(dx.to_vector<float>() == std::vector<float>{0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5});
+  const Tensor turned = randn({5, 3, 4}).permute({1, 2, 0}).detach().requires_grad_();
+  const Tensor g = randn({4, 5});
+  dx = gradient_of_parts(turned.unbind(0), turned, {g, g, g});
+  CHECK(dx.strides() == turned.strides());
+  CHECK(dx.select(0, 1).to_vector<float>() == g.to_vector<float>());
+  dx = grad({turned.unbind(0)[1]}, {turned}, {}, {g})[0];
+  CHECK(dx.to_vector<float>() == cat({zeros({20}), g.flatten(), zeros({20})}).to_vector<float>());
+}
+
+TEST_CASE("a leaf's gradient does not share memory with the gradients that a program gives") {
+  const Tensor x = randn({2, 3}).requires_grad_(), g = ones({2, 3});
+  backward(x.unbind(0), g.unbind(0));
+  g.fill_(7);
+  CHECK(x.grad().to_vector<float>() == std::vector<float>(6, 1.0f));
+}

@@ -1,7 +1,8 @@
-// Concatenation, flipping, padding and triangles.
+// Concatenation, splitting, flipping, padding and triangles.
 
 #include "spectral/complex.h"
 #include "elementwise/common.h"
+#include "layout.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -133,6 +134,62 @@ Tensor stack(std::span<const Tensor> tensors, int64_t axis) {
 
 Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis) {
   return stack(std::span<const Tensor>(tensors.begin(), tensors.size()), axis);
+}
+
+namespace {
+
+struct SplitPlan {
+  int axis;
+  Shape strides;  ///< of what was split
+};
+
+Grads split_gradient(Context& k, std::span<const Tensor> gs) {
+  const auto& [axis, strides] = k.get<SplitPlan>();
+  const TensorMeta& in = k.input(0);
+  const auto& node = static_cast<const Node&>(k);
+  const auto size_of_part = [&](std::size_t i) -> const Shape& { return node.outputs[static_cast<int>(i)].sizes; };
+  const TensorOptions options{.dtype = in.dtype, .device = in.device};
+  if (!grad_enabled())
+    if (Tensor whole = joined_in_place(gs, in.sizes, axis); whole.defined()) return {whole};
+  if (grad_enabled() || is_contiguous(in.sizes, ordered_strides(in.sizes, strides))) {
+    std::vector<Tensor> parts;
+    for (std::size_t i = 0; i < gs.size(); ++i)
+      parts.push_back(gs[i].defined() ? gs[i] : zeros(size_of_part(i), options));
+    return {cat(parts, axis)};
+  }
+  const Tensor whole = empty_ordered(in.sizes, strides, options);
+  int64_t start = 0;
+  for (std::size_t i = 0; i < gs.size(); ++i) {
+    const int64_t length = size_of_part(i)[axis];
+    Tensor part = narrow(whole, axis, start, length);
+    if (gs[i].defined()) part.copy_(gs[i]);
+    else part.zero_();
+    start += length;
+  }
+  return {whole};
+}
+
+}  // namespace
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis) {
+  const int a = wrap_axis(axis, x.dim(), "split");
+  if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
+  int64_t total = 0;
+  for (const int64_t s : sizes) total += s;
+  if (total != x.sizes()[a])
+    throw ShapeError(
+        fmt::format("[split] {} sizes add up to {}, axis {} has {}.", sizes.size(), total, a, x.sizes()[a]));
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t s : sizes) {
+    Shape part = x.sizes();
+    part[a] = s;
+    parts.push_back(make_view(x, part, x.strides(), x.storage_offset() + start * x.strides()[a]));
+    start += s;
+  }
+  LEVIN_TRACE("split", {&x, 1}, parts, {{"axis", a}, {"sizes", std::span(sizes)}});
+  if (Context* c = record("split", parts, {&x, 1}, split_gradient)) c->set(SplitPlan{a, x.strides()});
+  return parts;
 }
 
 namespace {

@@ -397,36 +397,6 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   return y;
 }
 
-std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis) {
-  const int a = wrap_axis(axis, x.dim(), "split");
-  if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
-  int64_t total = 0;
-  for (const int64_t s : sizes) total += s;
-  if (total != x.sizes()[a])
-    throw ShapeError(
-        fmt::format("[split] {} sizes add up to {}, axis {} has {}.", sizes.size(), total, a, x.sizes()[a]));
-  std::vector<Tensor> parts;
-  int64_t start = 0;
-  for (const int64_t s : sizes) {
-    Shape part = x.sizes();
-    part[a] = s;
-    parts.push_back(make_view(x, part, x.strides(), x.storage_offset() + start * x.strides()[a]));
-    start += s;
-  }
-  LEVIN_TRACE("split", {&x, 1}, parts, {{"axis", a}, {"sizes", std::span(sizes)}});
-  if (Context* c = record("split", parts, {&x, 1}, [](Context& k, std::span<const Tensor> gs) -> Grads {
-        const auto& node = static_cast<const Node&>(k);
-        std::vector<Tensor> whole;
-        for (std::size_t i = 0; i < gs.size(); ++i) {
-          const TensorMeta& m = node.outputs[static_cast<int>(i)];
-          whole.push_back(gs[i].defined() ? gs[i] : zeros(m.sizes, {.dtype = m.dtype, .device = m.device}));
-        }
-        return {cat(whole, k.get<int>())};
-      }))
-    c->set(a);
-  return parts;
-}
-
 Tensor detach(const Tensor& x) {
   Tensor y = alias(x, x.sizes(), x.strides(), x.storage_offset());
   y.impl()->inference = x.is_inference();

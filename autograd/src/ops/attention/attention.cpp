@@ -1,6 +1,7 @@
 // Scaled dot-product attention by blocks.
 
 #include "../autocast.h"
+#include "../layout.h"
 #include "../values.h"
 #include "composed.h"
 
@@ -14,10 +15,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 namespace levin {
 
@@ -103,22 +102,23 @@ Tensor readable(const Tensor& x) {
   return x.stride(-1) == 1 || x.size(-1) == 1 ? plain : contiguous(plain);
 }
 
-/// Returns a new tensor whose axes lie in memory in the order of x's, with the last one innermost. So heads that are
-/// views of (..., L, heads * E) give a result that is one too, and nobody has to copy it.
-Tensor empty_ordered_as(const Tensor& x, const Shape& sizes) {
-  const Tensor dense = empty(sizes, like(x));
-  std::vector<int> order(static_cast<std::size_t>(x.dim()));
-  std::iota(order.begin(), order.end(), 0);
-  for (const int axis : order)
-    if (x.stride(axis) == 0 && x.size(axis) > 1) return dense;  // expanded: its order says nothing
-  std::stable_sort(order.begin(), order.end() - 1, [&](int a, int b) { return x.stride(a) > x.stride(b); });
-  Shape strides = dense.strides();
-  int64_t step = 1;
-  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-    strides[*axis] = step;
-    step *= std::max<int64_t>(1, sizes[*axis]);
+/// Returns memory for the gradients of q, k and v, in the order of their axes. If these are neighbouring parts of one
+/// tensor, as a projection's, so are the gradients, and nobody has to join them.
+std::array<Tensor, 3> empty_gradients(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const int64_t step = k.storage_offset() - q.storage_offset();
+  if (step > 0 && v.storage_offset() - k.storage_offset() == step && k.shares_storage(q) && v.shares_storage(q) &&
+      k.sizes() == q.sizes() && v.sizes() == q.sizes() && k.strides() == q.strides() && v.strides() == q.strides() &&
+      q.dim() < kMaxDims) {
+    Shape sizes = q.sizes(), strides = q.strides();  // to (3, ..., L, E)
+    sizes.insert(0, 3), strides.insert(0, step);
+    const Tensor whole = empty_ordered(sizes, strides, like(q));
+    Shape part = whole.strides();
+    part.erase(0);
+    const auto at = [&](int64_t i) { return alias(whole, q.sizes(), part, i * whole.stride(0)); };
+    return {at(0), at(1), at(2)};
   }
-  return alias(dense, sizes, strides, 0, x.dtype());
+  const auto alone = [](const Tensor& x) { return empty_ordered(x.sizes(), x.strides(), like(x)); };
+  return {alone(q), alone(k), alone(v)};
 }
 
 TensorView row_view(const Tensor& x) {
@@ -141,8 +141,7 @@ Grads fused_gradients(Context& c, const Tensor& g) {
   if (grad_enabled()) return composed_attention_gradients(x, g, plan, c.needs(3));
   const Tensor y = readable(c.saved(3)), lse = c.saved(4);
   const Tensor dy = readable(g), q = readable(x.q), k = readable(x.k), v = readable(x.v);
-  const Tensor dq = empty_ordered_as(q, q.sizes()), dk = empty_ordered_as(k, k.sizes());
-  const Tensor dv = empty_ordered_as(v, v.sizes());
+  const auto [dq, dk, dv] = empty_gradients(q, k, v);
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
   Stream stream = current_stream(q.device());
   kernels::attention_backward({dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), row_view(dy), row_view(y),
@@ -159,7 +158,7 @@ Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
   Shape sizes = rows;
   sizes.push_back(x.v.size(-1));
   const Tensor q = readable(x.q), k = readable(x.k), v = readable(x.v);
-  const Tensor y = empty_ordered_as(q, sizes);
+  const Tensor y = empty_ordered(sizes, q.strides(), like(q));
   const Tensor lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
   Stream stream = current_stream(q.device());
