@@ -56,18 +56,49 @@ HWY_INLINE void store_part(SimdVec<T> v, T* p, int64_t count) {
   }
 }
 
-/// Calls f(load, store) for each vector of a row of n elements: load(p) and store(v, p) access the vector's elements
-/// p[i..] that exist, whole vectors without a test.
+/// Kernels that read and write memory in order prefetch this many elements ahead, as the hardware prefetcher stops at
+/// the end of each page of 4 KiB. Cold tensors of 6 MB: gelu takes 0.65 of the time on a Xeon, relu 0.75.
+template <class T>
+inline constexpr int64_t kStreamAhead = 4096 / static_cast<int64_t>(sizeof(T));
+
+template <class T>
+HWY_INLINE void prefetch_to_write(T* p) {
+  __builtin_prefetch(p, 1);
+}
+
+/// Accesses the vector's elements p[at..] that exist: all, or `count` of them at the end of a row. The functions named
+/// streamed prefetch p[at + ahead..] as well; they are for rows that come from memory, not for those in the cache.
+template <class T, bool whole>
+struct VectorLoad {
+  int64_t at, count;
+  HWY_INLINE SimdVec<T> operator()(const T* p) const {
+    if constexpr (whole) return hn::LoadU(Simd<T>(), p + at);
+    else return load_part(p + at, count);
+  }
+  HWY_INLINE SimdVec<T> streamed(const T* p, int64_t ahead = kStreamAhead<T>) const {
+    hwy::Prefetch(p + at + ahead);
+    return (*this)(p);
+  }
+};
+template <class T, bool whole>
+struct VectorStore {
+  int64_t at, count;
+  HWY_INLINE void operator()(SimdVec<T> v, T* p) const {
+    if constexpr (whole) hn::StoreU(v, Simd<T>(), p + at);
+    else store_part(v, p + at, count);
+  }
+  HWY_INLINE void streamed(SimdVec<T> v, T* p, int64_t ahead = kStreamAhead<T>) const {
+    prefetch_to_write(p + at + ahead);
+    (*this)(v, p);
+  }
+};
+
+/// Calls f(load, store) for each vector of a row of n elements.
 template <class T, class F>
 HWY_INLINE void for_vectors(int64_t n, F&& f) {
-  const Simd<T> d;
   int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>)
-    f([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
-      [&](SimdVec<T> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
-  if (i < n)
-    f([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); },
-      [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
+  for (; i + kLanes<T> <= n; i += kLanes<T>) f(VectorLoad<T, true>{i, 0}, VectorStore<T, true>{i, 0});
+  if (i < n) f(VectorLoad<T, false>{i, n - i}, VectorStore<T, false>{i, n - i});
 }
 
 /// Calls f(std::integral_constant<int, i>) for i < N, for bodies that need the index as a constant. Plain loops with

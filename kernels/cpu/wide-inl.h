@@ -77,7 +77,7 @@ template <class T, class F>
 HWY_INLINE double wide_sum(int64_t n, F&& f) {
   const Simd<T> d;
   constexpr int64_t lanes = kLanes<T>;
-  const auto whole = [&](int64_t i) HWY_ATTR { return f([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); }); };
+  const auto whole = [&](int64_t i) HWY_ATTR { return f(VectorLoad<T, true>{i, 0}); };
   auto sum = hn::Zero(Simd<double>());
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
@@ -86,7 +86,7 @@ HWY_INLINE double wide_sum(int64_t n, F&& f) {
   }
   for (; i + lanes <= n; i += lanes) sum = add_wide(sum, whole(i));
   if (i < n) {
-    const auto part = f([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); });
+    const auto part = f(VectorLoad<T, false>{i, n - i});
     sum = add_wide(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), part));
   }
   return total(sum);

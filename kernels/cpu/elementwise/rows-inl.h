@@ -17,6 +17,10 @@ HWY_INLINE SimdVec<T> load_rest(const T* p, int64_t step, int64_t at, int64_t co
   return step ? load_part(p + at, count) : hn::Load(Simd<T>(), p);
 }
 
+/// Shorter rows are mostly in the cache.
+template <class T>
+inline constexpr int64_t kLongRow = 65536 / static_cast<int64_t>(sizeof(T));
+
 /// Applies `Op::call(d, x..., p0, p1)` to a row. Steps are 0 or 1, so an input's address is p + i * step.
 template <class Op, class T, std::size_t... I>
 HWY_INLINE void simd_row(const Row& r, std::index_sequence<I...>) {
@@ -24,9 +28,13 @@ HWY_INLINE void simd_row(const Row& r, std::index_sequence<I...>) {
   const auto p0 = constant(d, r.p0), p1 = constant(d, r.p1);
   const T* const in[] = {static_cast<const T*>(r.in[I])...};
   T* const out = static_cast<T*>(r.out);
+  const int64_t ahead = r.n < kLongRow<T> ? 0 : kStreamAhead<T>;
   int64_t i = 0;
-  for (; i + kLanes<T> <= r.n; i += kLanes<T>)
+  for (; i + kLanes<T> <= r.n; i += kLanes<T>) {
+    (hwy::Prefetch(in[I] + (i + ahead) * r.step[I]), ...);
+    prefetch_to_write(out + i + ahead);
     hn::StoreU(Op::call(d, hn::LoadU(d, in[I] + i * r.step[I])..., p0, p1), d, out + i);
+  }
   if (i < r.n) {
     const int64_t rest = r.n - i;
     store_part(Op::call(d, load_rest(in[I], r.step[I], i, rest)..., p0, p1), out + i, rest);

@@ -16,14 +16,22 @@ namespace {
 using Wide = SimdVec<double>;
 constexpr int64_t kWide = kLanes<double>;
 
+/// Returns how many elements ahead to prefetch: the same place of the next line, if lines are short.
+template <class T>
+HWY_INLINE int64_t ahead_in(const Lines& l) {
+  return l.n < kStreamAhead<T> ? l.step : kStreamAhead<T>;
+}
+
 template <class T>
 void moments(const T* x, Lines l, double origin, double* sums) {
   const Simd<double> d;
   const Wide zero = hn::Set(d, origin);
   Wide a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
+  const int64_t ahead = ahead_in<T>(l);
   for (int64_t r = 0; r < l.rows; ++r, x += l.step) {
     int64_t i = 0;
     for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
+      hwy::Prefetch(x + i + ahead);
       const Wide u = hn::Sub(load_wide(x + i), zero), v = hn::Sub(load_wide(x + i + kWide), zero);
       a0 = hn::Add(a0, u);
       a1 = hn::Add(a1, v);
@@ -46,9 +54,10 @@ template <class T>
 void affine(const T* x, T* y, Lines l, const Channel<T>& c) {
   const Simd<T> d;
   const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), shift = hn::Set(d, c.shift);
+  const int64_t ahead = ahead_in<T>(l);
   for (int64_t r = 0; r < l.rows; ++r, x += l.step, y += l.step)
     for_vectors<T>(l.n, [&](const auto& load, const auto& store) HWY_ATTR {
-      store(hn::MulAdd(hn::Sub(load(x), mean), scale, shift), y);
+      store.streamed(hn::MulAdd(hn::Sub(load.streamed(x, ahead), mean), scale, shift), y, ahead);
     });
 }
 
@@ -57,9 +66,12 @@ void gradient_sums(const T* g, const T* x, Lines l, const Channel<T>& c, double*
   const Simd<double> d;
   const Wide mean = hn::Set(d, static_cast<double>(c.mean));
   Wide a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
+  const int64_t ahead = ahead_in<T>(l);
   for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step) {
     int64_t i = 0;
     for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
+      hwy::Prefetch(g + i + ahead);
+      hwy::Prefetch(x + i + ahead);
       const Wide u = load_wide(g + i), v = load_wide(g + i + kWide);
       a0 = hn::Add(a0, u);
       a1 = hn::Add(a1, v);
@@ -84,9 +96,11 @@ void input_gradient(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c)
   const Simd<T> d;
   const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), g_mean = hn::Set(d, c.g_mean);
   const auto slope = hn::Set(d, c.slope);
+  const int64_t ahead = ahead_in<T>(l);
   for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step, dx += l.step)
     for_vectors<T>(l.n, [&](const auto& load, const auto& store) HWY_ATTR {
-      store(hn::Mul(scale, hn::NegMulAdd(hn::Sub(load(x), mean), slope, hn::Sub(load(g), g_mean))), dx);
+      const auto centred = hn::Sub(load.streamed(x, ahead), mean), g_centred = hn::Sub(load.streamed(g, ahead), g_mean);
+      store.streamed(hn::Mul(scale, hn::NegMulAdd(centred, slope, g_centred)), dx, ahead);
     });
 }
 
@@ -95,7 +109,7 @@ void combined(const T* g, const T* x, T* dx, int64_t n, T a, T b, T c) {
   const Simd<T> d;
   const auto of_g = hn::Set(d, a), of_x = hn::Set(d, b), shift = hn::Set(d, c);
   for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
-    store(hn::MulAdd(load(x), of_x, hn::MulAdd(load(g), of_g, shift)), dx);
+    store.streamed(hn::MulAdd(load.streamed(x), of_x, hn::MulAdd(load.streamed(g), of_g, shift)), dx);
   });
 }
 
@@ -162,7 +176,8 @@ void input_gradient_columns(const T* g, const T* x, T* dx, Lines l, const Channe
 template <class T>
 void layer(const T* x, const T* weight, const T* bias, T* y, int64_t n, double eps, T* mean_out, T* rstd_out) {
   const Simd<T> d;
-  const double average = wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return load(x); }) / static_cast<double>(n);
+  const double sum = wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return load.streamed(x); });
+  const double average = sum / static_cast<double>(n);
   const auto mean = hn::Set(d, static_cast<T>(average));
   const double squares = wide_sum<T>(n, [&](const auto& load) HWY_ATTR {
     const auto centred = hn::Sub(load(x), mean);
@@ -174,7 +189,7 @@ void layer(const T* x, const T* weight, const T* bias, T* y, int64_t n, double e
     auto v = hn::Mul(hn::Sub(load(x), mean), scale);
     if (weight) v = hn::Mul(v, load(weight));
     if (bias) v = hn::Add(v, load(bias));
-    store(v, y);
+    store.streamed(v, y);
   });
   if (mean_out) *mean_out = static_cast<T>(average);
   if (rstd_out) *rstd_out = static_cast<T>(rstd);
@@ -183,12 +198,15 @@ void layer(const T* x, const T* weight, const T* bias, T* y, int64_t n, double e
 template <class T>
 void rms(const T* x, const T* weight, T* y, int64_t n, double eps, T* rstd_out) {
   const Simd<T> d;
-  const double squares = wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return hn::Mul(load(x), load(x)); });
+  const double squares = wide_sum<T>(n, [&](const auto& load) HWY_ATTR {
+    const auto v = load.streamed(x);
+    return hn::Mul(v, v);
+  });
   const double rstd = 1.0 / std::sqrt(squares / static_cast<double>(n) + eps);
   const auto scale = hn::Set(d, static_cast<T>(rstd));
   for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
     const auto v = hn::Mul(load(x), scale);
-    store(weight ? hn::Mul(v, load(weight)) : v, y);
+    store.streamed(weight ? hn::Mul(v, load(weight)) : v, y);
   });
   if (rstd_out) *rstd_out = static_cast<T>(rstd);
 }

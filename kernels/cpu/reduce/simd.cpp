@@ -58,6 +58,8 @@ void rows(const Strip& s, double* acc) {
   for (int64_t r = 0; r < s.rows; ++r, row += s.row_stride) {
     int64_t i = 0;
     for (; i + 4 * lanes <= s.n; i += 4 * lanes) {
+      hwy::Prefetch(row + i + kStreamAhead<T>);
+      hwy::Prefetch(row + i + 2 * lanes + kStreamAhead<T>);
       a0 = Combine::combine(a0, Map::map(load_wide(row + i)));
       a1 = Combine::combine(a1, Map::map(load_wide(row + i + lanes)));
       a2 = Combine::combine(a2, Map::map(load_wide(row + i + 2 * lanes)));
@@ -84,6 +86,9 @@ void columns(const Strip& s, double* acc) {
   for (; r + 4 <= s.rows; r += 4, row += 4 * step) {
     int64_t i = 0;
     for (; i + lanes <= s.n; i += lanes) {
+      const T* const later = row + i + (i / lanes % 2 == 0 ? 4 : 6) * step;  // two of the next four rows
+      hwy::Prefetch(later);
+      hwy::Prefetch(later + step);
       const Wide low = Combine::combine(Map::map(load_wide(row + i)), Map::map(load_wide(row + step + i)));
       const Wide high =
           Combine::combine(Map::map(load_wide(row + 2 * step + i)), Map::map(load_wide(row + 3 * step + i)));

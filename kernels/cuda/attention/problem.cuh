@@ -1,6 +1,6 @@
 #pragma once
-// Attention as its kernels see it: matrices q (L, E), k (S, E), v (S, Ev), the result (L, Ev) and all gradients with any
-// row strides, one for each index of the leading axes; L = rows, S = columns, E = width, Ev = values.
+// Attention as its kernels see it: matrices q (L, E), k (S, E), v (S, Ev), the result (L, Ev) and all gradients, with
+// any row strides, one for each index of the leading axes; L = rows, S = columns, E = width, Ev = values.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/matmul/problem.cuh"

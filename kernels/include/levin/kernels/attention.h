@@ -28,10 +28,10 @@ constexpr std::uint64_t attention_random_blocks(int64_t columns) { return static
 
 /// Computes, for every index of the leading axes, out = softmax(scale q k^T) v, and lse = log of the sum of exp of each
 /// row's scores. q (..., L, E), k (..., S, E), v (..., S, Ev) and out (..., L, Ev) have the same leading sizes and any
-/// strides, except that the stride along the last axis is 1. lse (..., L) is contiguous. With `causal`, row i attends to
-/// columns 0 to i; `mask` hides, shifts and drops weights. All have one floating type, f32 or f64 on the CPU; with
-/// 16-bit floats lse is f32, and the weights may be rounded to the 16-bit type before they are multiplied by v. S is at
-/// least 1. Bytes: q, k, v and out once; flops: 2 L S (E + Ev) per index, about half with `causal`.
+/// strides, but 1 along the last axis. lse (..., L) is contiguous. With `causal`, row i attends to columns 0 to i;
+/// `mask` hides, shifts and drops weights. All have one floating type, f32 or f64 on the CPU; with 16-bit floats lse is
+/// f32, and the weights may be rounded to the 16-bit type before they are multiplied by v. S is at least 1. Bytes: q,
+/// k, v and out once; flops: 2 L S (E + Ev) per index, about half with `causal`.
 struct AttentionArgs {
   TensorView out, lse, q, k, v;
   double scale = 1.0;
@@ -50,8 +50,8 @@ extern constinit Kernel<void(const AttentionArgs&, Stream&)> attention;
 
 /// With P = exp(scale q k^T + mask - lse), D the factors of dropout (1 without) and
 /// dS = P (D g v^T - sum of g out along the last axis), computes dq = scale dS k, dk = scale dS^T q and dv = (D P)^T g.
-/// They, g and out have any strides too, except 1 along the last axis. P and dS may be rounded to the tensors' type
-/// before they are multiplied. Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev) per index, about half with `causal`.
+/// They, g and out have strides like those above. P and dS may be rounded to the tensors' type before they are
+/// multiplied. Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev) per index, about half with `causal`.
 struct AttentionBackwardArgs {
   TensorView dq, dk, dv, g, out, lse, q, k, v;
   double scale = 1.0;

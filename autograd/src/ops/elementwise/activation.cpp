@@ -1,9 +1,9 @@
 // Activations. Each fused gradient is an operation too: it is linear in the gradient, and its derivative with respect
 // to the other operand is composed of public operations, so that gradients of any order work.
 
-#include "../autograd_meta.h"
-#include "autocast.h"
-#include "elementwise/common.h"
+#include "../../autograd_meta.h"
+#include "../autocast.h"
+#include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
