@@ -61,9 +61,16 @@ HWY_INLINE void store_part(SimdVec<T> v, T* p, int64_t count) {
 template <class T>
 inline constexpr int64_t kStreamAhead = 4096 / static_cast<int64_t>(sizeof(T));
 
+/// Programs are not made larger for processors without AVX2.
+inline constexpr bool kPrefetches = HWY_TARGET != HWY_SSE4;
+
 template <class T>
-HWY_INLINE void prefetch_to_write(T* p) {
-  __builtin_prefetch(p, 1);
+HWY_INLINE void prefetch_to_read([[maybe_unused]] const T* p) {
+  if constexpr (kPrefetches) hwy::Prefetch(p);
+}
+template <class T>
+HWY_INLINE void prefetch_to_write([[maybe_unused]] T* p) {
+  if constexpr (kPrefetches) __builtin_prefetch(p, 1);
 }
 
 /// Accesses the vector's elements p[at..] that exist: all, or `count` of them at the end of a row. The functions named
@@ -76,7 +83,7 @@ struct VectorLoad {
     else return load_part(p + at, count);
   }
   HWY_INLINE SimdVec<T> streamed(const T* p, int64_t ahead = kStreamAhead<T>) const {
-    hwy::Prefetch(p + at + ahead);
+    prefetch_to_read(p + at + ahead);
     return (*this)(p);
   }
 };

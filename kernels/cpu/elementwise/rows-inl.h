@@ -31,7 +31,7 @@ HWY_INLINE void simd_row(const Row& r, std::index_sequence<I...>) {
   const int64_t ahead = r.n < kLongRow<T> ? 0 : kStreamAhead<T>;
   int64_t i = 0;
   for (; i + kLanes<T> <= r.n; i += kLanes<T>) {
-    (hwy::Prefetch(in[I] + (i + ahead) * r.step[I]), ...);
+    (prefetch_to_read(in[I] + (i + ahead) * r.step[I]), ...);
     prefetch_to_write(out + i + ahead);
     hn::StoreU(Op::call(d, hn::LoadU(d, in[I] + i * r.step[I])..., p0, p1), d, out + i);
   }

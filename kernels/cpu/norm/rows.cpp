@@ -31,7 +31,7 @@ void moments(const T* x, Lines l, double origin, double* sums) {
   for (int64_t r = 0; r < l.rows; ++r, x += l.step) {
     int64_t i = 0;
     for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
-      hwy::Prefetch(x + i + ahead);
+      prefetch_to_read(x + i + ahead);
       const Wide u = hn::Sub(load_wide(x + i), zero), v = hn::Sub(load_wide(x + i + kWide), zero);
       a0 = hn::Add(a0, u);
       a1 = hn::Add(a1, v);
@@ -70,8 +70,8 @@ void gradient_sums(const T* g, const T* x, Lines l, const Channel<T>& c, double*
   for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step) {
     int64_t i = 0;
     for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
-      hwy::Prefetch(g + i + ahead);
-      hwy::Prefetch(x + i + ahead);
+      prefetch_to_read(g + i + ahead);
+      prefetch_to_read(x + i + ahead);
       const Wide u = load_wide(g + i), v = load_wide(g + i + kWide);
       a0 = hn::Add(a0, u);
       a1 = hn::Add(a1, v);

@@ -61,11 +61,11 @@ template <unsigned Used, class T, class Args>
 HWY_NOINLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& update) {
   using C = Number<Simd<T>>;
   for_vectors<T>(c.n, [&](auto load, auto store) HWY_ATTR {
-    C p(load.streamed(c.param)), slots[kOptimSlots] = {C(0.0), C(0.0), C(0.0)};
+    C p(load(c.param)), slots[kOptimSlots] = {C(0.0), C(0.0), C(0.0)};
     unrolled<kOptimSlots>([&](auto i) HWY_ATTR {
-      if constexpr (Used >> i & 1u) slots[i] = C(load.streamed(c.slots[i]));
+      if constexpr (Used >> i & 1u) slots[i] = C(load(c.slots[i]));
     });
-    update(p, C(load.streamed(c.grad)), slots);
+    update(p, C(load(c.grad)), slots);
     store(p.v, c.param);
     unrolled<kOptimSlots>([&](auto i) HWY_ATTR {
       if constexpr (Used >> i & 1u) store(slots[i].v, c.slots[i]);

@@ -58,8 +58,8 @@ void rows(const Strip& s, double* acc) {
   for (int64_t r = 0; r < s.rows; ++r, row += s.row_stride) {
     int64_t i = 0;
     for (; i + 4 * lanes <= s.n; i += 4 * lanes) {
-      hwy::Prefetch(row + i + kStreamAhead<T>);
-      hwy::Prefetch(row + i + 2 * lanes + kStreamAhead<T>);
+      prefetch_to_read(row + i + kStreamAhead<T>);
+      prefetch_to_read(row + i + 2 * lanes + kStreamAhead<T>);
       a0 = Combine::combine(a0, Map::map(load_wide(row + i)));
       a1 = Combine::combine(a1, Map::map(load_wide(row + i + lanes)));
       a2 = Combine::combine(a2, Map::map(load_wide(row + i + 2 * lanes)));
@@ -87,8 +87,8 @@ void columns(const Strip& s, double* acc) {
     int64_t i = 0;
     for (; i + lanes <= s.n; i += lanes) {
       const T* const later = row + i + (i / lanes % 2 == 0 ? 4 : 6) * step;  // two of the next four rows
-      hwy::Prefetch(later);
-      hwy::Prefetch(later + step);
+      prefetch_to_read(later);
+      prefetch_to_read(later + step);
       const Wide low = Combine::combine(Map::map(load_wide(row + i)), Map::map(load_wide(row + step + i)));
       const Wide high =
           Combine::combine(Map::map(load_wide(row + 2 * step + i)), Map::map(load_wide(row + 3 * step + i)));
