@@ -30,7 +30,9 @@ struct AttentionOptions {
 /// whose leading sizes broadcast; returns (..., L, Ev). It runs by blocks with an online softmax (Dao et al. 2022),
 /// also with a mask and dropout, so that the (L, S) scores are never stored: backward computes them again and drops the
 /// same weights, whose random numbers come from default_generator(). A row that is masked entirely gives zeros. A
-/// floating mask may require grad. Throws ShapeError, DTypeError and DeviceError for tensors that do not fit, and
+/// floating mask may require grad. The axes of the result lie in memory in the order of q's: of heads that are views of
+/// (..., L, heads * E), transpose(1, 2) and reshape give (..., L, heads * Ev) without a copy, but view() may refuse to
+/// merge batch and heads. Throws ShapeError, DTypeError and DeviceError for tensors that do not fit, and
 /// ValueError for a mask beside is_causal and for a dropout_p outside [0, 1].
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
