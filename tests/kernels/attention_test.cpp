@@ -77,6 +77,10 @@ TEST_CASE("attention reads views of one projection in place, and its results are
   const Tensor shared = randn({2, 1, 5, 8}).expand({2, 3, 5, 8});
   const Result spread = run(shared, shared, shared, {}, randn({2, 3, 5, 8}));
   for (const Tensor& x : spread.all()) CHECK(x.is_contiguous());
+  // Heads of size 1 have any stride along their axis; the values are wider.
+  const Tensor narrow = as_strided(randn({3}), {2, 1}, {1, 2}), wide = randn({2, 3});
+  CHECK(run(narrow, narrow, wide, {}, wide).y.to_vector<float>() ==
+        run(narrow.clone(), narrow.clone(), wide, {}, wide).y.to_vector<float>());
   // A last axis with a stride is copied first.
   const Tensor q = randn({16, 37}).t(), k = randn({37, 16}), v = randn({37, 16});
   CHECK(scaled_dot_product_attention(q, k, v).to_vector<float>() ==

@@ -102,6 +102,13 @@ Tensor readable(const Tensor& x) {
   return x.stride(-1) == 1 || x.size(-1) == 1 ? plain : contiguous(plain);
 }
 
+/// Returns x's strides with 1 along the last axis, whatever the stride of an axis of size 1 is.
+Shape row_strides(const Tensor& x) {
+  Shape strides = x.strides();
+  strides[x.dim() - 1] = 1;
+  return strides;
+}
+
 /// Returns memory for the gradients of q, k and v, in the order of their axes. If these are neighbouring parts of one
 /// tensor, as a projection's, so are the gradients, and nobody has to join them.
 std::array<Tensor, 3> empty_gradients(const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -109,7 +116,7 @@ std::array<Tensor, 3> empty_gradients(const Tensor& q, const Tensor& k, const Te
   if (step > 0 && v.storage_offset() - k.storage_offset() == step && k.shares_storage(q) && v.shares_storage(q) &&
       k.sizes() == q.sizes() && v.sizes() == q.sizes() && k.strides() == q.strides() && v.strides() == q.strides() &&
       q.dim() < kMaxDims) {
-    Shape sizes = q.sizes(), strides = q.strides();  // to (3, ..., L, E)
+    Shape sizes = q.sizes(), strides = row_strides(q);  // to (3, ..., L, E)
     sizes.insert(0, 3), strides.insert(0, step);
     const Tensor whole = empty_ordered(sizes, strides, like(q));
     Shape part = whole.strides();
@@ -117,13 +124,13 @@ std::array<Tensor, 3> empty_gradients(const Tensor& q, const Tensor& k, const Te
     const auto at = [&](int64_t i) { return alias(whole, q.sizes(), part, i * whole.stride(0)); };
     return {at(0), at(1), at(2)};
   }
-  const auto alone = [](const Tensor& x) { return empty_ordered(x.sizes(), x.strides(), like(x)); };
+  const auto alone = [](const Tensor& x) { return empty_ordered(x.sizes(), row_strides(x), like(x)); };
   return {alone(q), alone(k), alone(v)};
 }
 
 TensorView row_view(const Tensor& x) {
   TensorView v = x.tensor_view();
-  v.strides[x.dim() - 1] = 1;
+  v.strides = row_strides(x);
   return v;
 }
 
@@ -158,7 +165,7 @@ Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
   Shape sizes = rows;
   sizes.push_back(x.v.size(-1));
   const Tensor q = readable(x.q), k = readable(x.k), v = readable(x.v);
-  const Tensor y = empty_ordered(sizes, q.strides(), like(q));
+  const Tensor y = empty_ordered(sizes, row_strides(q), like(q));
   const Tensor lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
   Stream stream = current_stream(q.device());
