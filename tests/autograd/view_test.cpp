@@ -184,7 +184,7 @@ Tensor gradient_of_parts(const std::vector<Tensor>& parts, const Tensor& x, cons
 
 }  // namespace
 
-TEST_CASE("split joins gradients of its parts without a copy where they fill one piece of memory") {
+TEST_CASE("split joins gradients of its parts without a copy where they are neighbours in one memory") {
   const Tensor x = randn({2, 6, 5}).requires_grad_();
   const auto gradient = [&](const std::vector<Tensor>& gs) { return gradient_of_parts(x.split(2, 1), x, gs); };
   const Tensor g = randn({2, 6, 5});

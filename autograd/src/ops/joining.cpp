@@ -147,25 +147,16 @@ Grads split_gradient(Context& k, std::span<const Tensor> gs) {
   const auto& [axis, strides] = k.get<SplitPlan>();
   const TensorMeta& in = k.input(0);
   const auto& node = static_cast<const Node&>(k);
-  const auto size_of_part = [&](std::size_t i) -> const Shape& { return node.outputs[static_cast<int>(i)].sizes; };
   const TensorOptions options{.dtype = in.dtype, .device = in.device};
   if (!grad_enabled())
     if (Tensor whole = joined_in_place(gs, in.sizes, axis); whole.defined()) return {whole};
-  if (grad_enabled() || is_contiguous(in.sizes, ordered_strides(in.sizes, strides))) {
-    std::vector<Tensor> parts;
-    for (std::size_t i = 0; i < gs.size(); ++i)
-      parts.push_back(gs[i].defined() ? gs[i] : zeros(size_of_part(i), options));
-    return {cat(parts, axis)};
-  }
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < gs.size(); ++i)
+    parts.push_back(gs[i].defined() ? gs[i] : zeros(node.outputs[static_cast<int>(i)].sizes, options));
+  const bool row_major = is_contiguous(in.sizes, ordered_strides(in.sizes, strides));
+  if (row_major || grad_enabled() || is_complex(in.dtype)) return {cat(parts, axis)};
   const Tensor whole = empty_ordered(in.sizes, strides, options);
-  int64_t start = 0;
-  for (std::size_t i = 0; i < gs.size(); ++i) {
-    const int64_t length = size_of_part(i)[axis];
-    Tensor part = narrow(whole, axis, start, length);
-    if (gs[i].defined()) part.copy_(gs[i]);
-    else part.zero_();
-    start += length;
-  }
+  copy_parts(whole, parts, axis);
   return {whole};
 }
 

@@ -2,22 +2,24 @@
 // Memory of results whose axes are not in row-major order. A result that lies in memory like its input saves the next
 // operations a copy: attention's heads are axes of a projection (B, T, 3, heads, size), and so are their gradients.
 
-#include <levin/core/tensor.h>
+#include "region.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <span>
-#include <vector>
 
 namespace levin::ops {
 
 /// Returns the strides of dense memory for `sizes` whose axes lie in the order of `strides`; row-major if one of these
 /// is 0, since an expanded axis has no place.
 inline Shape ordered_strides(const Shape& sizes, const Shape& strides) {
-  std::vector<int> order(static_cast<std::size_t>(sizes.size()));
+  std::array<int, kMaxDims> axes;
+  const std::span<int> order(axes.data(), static_cast<std::size_t>(sizes.size()));
   std::iota(order.begin(), order.end(), 0);
-  const bool expanded = std::any_of(order.begin(), order.end(), [&](int a) { return strides[a] == 0 && sizes[a] > 1; });
-  if (!expanded) std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] > strides[b]; });
+  const auto expanded = [&](int a) { return strides[a] == 0 && sizes[a] > 1; };
+  if (std::none_of(order.begin(), order.end(), expanded))
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] > strides[b]; });
   Shape dense = sizes;
   int64_t step = 1;
   for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
@@ -33,8 +35,8 @@ inline Tensor empty_ordered(const Shape& sizes, const Shape& strides, const Tens
   return alias(memory, sizes, ordered_strides(sizes, strides), 0);
 }
 
-/// Returns the tensor of these sizes whose parts along `axis` are `parts`, if they fill one piece of memory, or an
-/// undefined tensor.
+/// Returns the tensor of these sizes whose parts along `axis` are `parts`, if they are neighbours in one memory and do
+/// not overlap, or an undefined tensor.
 inline Tensor joined_in_place(std::span<const Tensor> parts, const Shape& sizes, int axis) {
   const auto defined = [](const Tensor& t) { return t.defined(); };
   if (parts.size() < 2 || sizes.numel() == 0 || !std::all_of(parts.begin(), parts.end(), defined)) return {};
@@ -49,9 +51,7 @@ inline Tensor joined_in_place(std::span<const Tensor> parts, const Shape& sizes,
       if (part.size(a) > 1 && part.stride(a) != strides[a]) return {};
     start += part.size(axis);
   }
-  const Shape dense = ordered_strides(sizes, strides);
-  for (int a = 0; a < sizes.size(); ++a)
-    if (sizes[a] > 1 && strides[a] != dense[a]) return {};
+  if (Region{sizes, strides}.may_overlap()) return {};
   return alias(first, sizes, strides, first.storage_offset());
 }
 

@@ -17,7 +17,7 @@ HWY_INLINE SimdVec<T> load_rest(const T* p, int64_t step, int64_t at, int64_t co
   return step ? load_part(p + at, count) : hn::Load(Simd<T>(), p);
 }
 
-/// Shorter rows are mostly in the cache.
+/// Rows with fewer elements than this are mostly in the cache, so nothing is prefetched.
 template <class T>
 inline constexpr int64_t kLongRow = 65536 / static_cast<int64_t>(sizeof(T));
 

@@ -50,8 +50,7 @@ HWY_INLINE void scaled_sum(int64_t n, T scale, const T* x, T* y) {
 }
 
 /// Rotates V whole vectors of each line, or one partial vector of `part` elements. The line that two rotations share
-/// stays in registers. Not inlined, because g++ 12 would fail with an internal compiler
-/// error under -fsanitize=thread.
+/// stays in registers. Not inlined, because g++ 12 would fail with an internal compiler error under -fsanitize=thread.
 template <int V, class T>
 HWY_NOINLINE void rotate_columns(T* a, int64_t stride, int64_t part, const Chain& chain, const Rotation<T>* list) {
   const Simd<T> d;

@@ -28,7 +28,7 @@ constexpr std::uint64_t attention_random_blocks(int64_t columns) { return static
 
 /// Computes, for every index of the leading axes, out = softmax(scale q k^T) v, and lse = log of the sum of exp of each
 /// row's scores. q (..., L, E), k (..., S, E), v (..., S, Ev) and out (..., L, Ev) have the same leading sizes and any
-/// strides, but 1 along the last axis. lse (..., L) is contiguous. With `causal`, row i attends to columns 0 to i;
+/// strides, except 1 along the last axis. lse (..., L) is contiguous. With `causal`, row i attends to columns 0 to i;
 /// `mask` hides, shifts and drops weights. All have one floating type, f32 or f64 on the CPU; with 16-bit floats lse is
 /// f32, and the weights may be rounded to the 16-bit type before they are multiplied by v. S is at least 1. Bytes: q,
 /// k, v and out once; flops: 2 L S (E + Ev) per index, about half with `causal`.
