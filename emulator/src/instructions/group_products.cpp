@@ -23,9 +23,7 @@ const unsigned char* address_of(const GroupOperand& x, int line, int step) {
   return reinterpret_cast<const unsigned char*>(address ^ ((address >> 7 & 7) << 4));
 }
 
-float element(MmaInput input, const GroupOperand& x, int line, int step) {
-  std::uint16_t bits;
-  std::memcpy(&bits, address_of(x, line, step), sizeof(bits));
+float decode(MmaInput input, std::uint16_t bits) {
   if (input == MmaInput::f16) return float16::Binary16::decode(bits);
   const std::uint32_t wide = std::uint32_t{bits} << 16;
   float value;
@@ -33,10 +31,24 @@ float element(MmaInput input, const GroupOperand& x, int line, int step) {
   return value;
 }
 
+float element(MmaInput input, const GroupOperand& x, int line, int step) {
+  std::uint16_t bits;
+  std::memcpy(&bits, address_of(x, line, step), sizeof(bits));
+  return decode(input, bits);
+}
+
+float element_of_a(const GroupProduct& p, int half, int step) {
+  if (!p.registers.registers) return element(p.input, p.a, p.row + 8 * half, step);
+  return decode(p.input, static_cast<std::uint16_t>(p.registers.pairs[half][step / 2] >> step % 2 * 16));
+}
+
 void compute(const GroupProduct& p) {
+  const GroupRegisters& r = p.registers;
+  if (r.registers && std::memcmp(r.registers, r.values, sizeof(r.values)) != 0)
+    fail("wgmma: the registers of A were changed before the wait", p.site);
   float a[2][kDepth];
   for (int half = 0; half < 2; ++half) {
-    for (int k = 0; k < kDepth; ++k) a[half][k] = element(p.input, p.a, p.row + 8 * half, k);
+    for (int k = 0; k < kDepth; ++k) a[half][k] = element_of_a(p, half, k);
   }
   for (int tile = 0; tile < p.tiles; ++tile) {
     for (int side = 0; side < 2; ++side) {
@@ -62,8 +74,42 @@ const char* what_is_wrong(const GroupOperand& x) {
 
 struct Place {
   Site site;
+  GroupRegisters registers;
 };
-void meet(void* const* operands, std::uint32_t) { require_one_place<Place>("wgmma", operands); }
+
+/// Lane 4 g + t gets rows g and g + 8 from the lanes 4 g to 4 g + 3.
+void meet(void* const* operands, std::uint32_t) {
+  require_one_place<Place>("wgmma", operands);
+  for (int lane = 0; lane < 32; ++lane) {
+    GroupRegisters& own = static_cast<Place*>(operands[lane])->registers;
+    if (!own.registers) return;
+    for (int t = 0; t < 4; ++t) {
+      const GroupRegisters& other = static_cast<const Place*>(operands[lane / 4 * 4 + t])->registers;
+      for (int i = 0; i < 4; ++i) own.pairs[i % 2][t + i / 2 * 4] = other.values[i];
+    }
+  }
+}
+
+/// Starts a product; `registers` is null for an A in shared memory.
+void start(GroupProduct product, const std::uint32_t* registers) {
+  Place place{product.site, {}};
+  if (registers) {
+    place.registers.registers = registers;
+    std::memcpy(place.registers.values, registers, sizeof(place.registers.values));
+  }
+  warp_collective("wgmma", 0xffffffffu, &place, meet, product.site);
+  if (!product.add) {  // the sums are unknown until the wait
+    for (int i = 0; i < product.tiles * 4; ++i) product.d[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  product.row = thread_number() / 32 % 4 * 16 + lane() / 4;
+  product.column = 2 * (lane() % 4);
+  product.registers = place.registers;
+  group_products().begin(product);
+}
+
+void require_operand(const GroupOperand& x, Site site) {
+  if (const char* reason = what_is_wrong(x)) fail(std::string("wgmma: ") + reason, site);
+}
 
 }  // namespace
 
@@ -75,16 +121,16 @@ void wait_for_products(int pending) {
 void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,
                     Site site) {
   require_whole_warp("wgmma", site);
-  for (const GroupOperand* x : {&a, &b}) {
-    if (const char* reason = what_is_wrong(*x)) fail(std::string("wgmma: ") + reason, site);
-  }
-  Place place{site};
-  warp_collective("wgmma", 0xffffffffu, &place, meet, site);
-  if (!add) {  // the sums are unknown until the wait
-    for (int i = 0; i < tiles * 4; ++i) d[i] = std::numeric_limits<float>::quiet_NaN();
-  }
-  const int g = lane() / 4, t = lane() % 4, warp = thread_number() / 32 % 4;
-  group_products().begin({input, tiles, d, a, b, add, 16 * warp + g, 2 * t});
+  require_operand(a, site);
+  require_operand(b, site);
+  start({input, tiles, d, a, b, add, 0, 0, {}, site}, nullptr);
+}
+
+void multiply_group(MmaInput input, int tiles, float* d, const std::uint32_t* a, const GroupOperand& b, bool add,
+                    Site site) {
+  require_whole_warp("wgmma", site);
+  require_operand(b, site);
+  start({input, tiles, d, {}, b, add, 0, 0, {}, site}, a);
 }
 
 }  // namespace levin::emulator

@@ -34,15 +34,15 @@ struct FlashBlock {
 struct RunningRow {
   float peak = -INFINITY, sum = 0;
 
-  /// Includes a new maximum; returns the factor by which all earlier sums must be multiplied.
-  __device__ float raise(float top) {
-    const float next = fmaxf(peak, top), factor = exp2f(peak - next);
+  /// Includes a new maximum of scores times `scale`; returns the factor by which all earlier sums must be multiplied.
+  __device__ float raise(float top, float scale) {
+    const float next = fmaxf(peak, top * scale), factor = ptx::exp2_flushed(peak - next);
     peak = next;
     sum *= factor;
     return factor;
   }
-  __device__ float weight(float score) {
-    const float w = exp2f(score - peak);
+  __device__ float weight(float score, float scale) {
+    const float w = ptx::exp2_flushed(fmaf(score, scale, -peak));
     sum += w;
     return w;
   }
@@ -63,14 +63,14 @@ struct FloatSoftmax {
       float top = -INFINITY;
       LEVIN_PRAGMA_UNROLL
       for (int j = 0; j < 4; ++j) {
-        scores[i][j] = FloatScores::x() + 16 * j < limit[i] ? scores[i][j] * scale : -INFINITY;
+        scores[i][j] = FloatScores::x() + 16 * j < limit[i] ? scores[i][j] : -INFINITY;
         top = fmaxf(top, scores[i][j]);
       }
       LEVIN_PRAGMA_UNROLL
       for (int offset = 8; offset > 0; offset /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
-      const float factor = rows[i].raise(top);
+      const float factor = rows[i].raise(top, scale);
       LEVIN_PRAGMA_UNROLL
-      for (int j = 0; j < 4; ++j) scores[i][j] = rows[i].weight(scores[i][j]);
+      for (int j = 0; j < 4; ++j) scores[i][j] = rows[i].weight(scores[i][j], scale);
       LEVIN_PRAGMA_UNROLL
       for (int c = 0; c < N; ++c) sums[i][c] *= factor;
     }
@@ -156,36 +156,38 @@ template <int M>
 struct HalfSoftmax {
   RunningRow rows[M][2];
 
-  /// Turns scores (rows from `row` on, columns from `column` on) into weights; rescales the sums.
-  template <int N, int S>
-  __device__ void advance(WarpTiles<M, N>& scores, WarpTiles<M, S>& sums, const AttentionSizes& sizes, float scale,
+  /// Turns scores (rows from `row` on, columns from `column` on) into weights; sets the factors of earlier sums.
+  template <int N>
+  __device__ void advance(WarpTiles<M, N>& scores, float (&factors)[M][2], const AttentionSizes& sizes, float scale,
                           int row, int column) {
-    const int g = ptx::lane_id() / 4, t = ptx::lane_id() % 4;
-    const bool whole = column + 8 * N <= sizes.visible(row);
+    if (column + 8 * N > sizes.visible(row)) hide(scores, sizes, row, column);
     LEVIN_PRAGMA_UNROLL
     for (int m = 0; m < M; ++m) {
       LEVIN_PRAGMA_UNROLL
       for (int half = 0; half < 2; ++half) {
-        const int limit = whole ? 8 * N : sizes.visible(row + 16 * m + 8 * half + g) - column;
         float top = -INFINITY;
         LEVIN_PRAGMA_UNROLL
-        for (int n = 0; n < 2 * N; ++n) {
-          float& score = scores[m][n / 2][2 * half + n % 2];
-          score = 8 * (n / 2) + 2 * t + n % 2 < limit ? score * scale : -INFINITY;
-          top = fmaxf(top, score);
-        }
+        for (int n = 0; n < 2 * N; ++n) top = fmaxf(top, scores[m][n / 2][2 * half + n % 2]);
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
-        const float factor = rows[m][half].raise(top);
+        factors[m][half] = rows[m][half].raise(top, scale);
         LEVIN_PRAGMA_UNROLL
         for (int n = 0; n < 2 * N; ++n) {
           float& score = scores[m][n / 2][2 * half + n % 2];
-          score = rows[m][half].weight(score);
+          score = rows[m][half].weight(score, scale);
         }
-        if (!__any_sync(0xffffffffu, factor != 1.0f)) continue;  // the usual case after some tiles
-        LEVIN_PRAGMA_UNROLL
-        for (int n = 0; n < 2 * S; ++n) sums[m][n / 2][2 * half + n % 2] *= factor;
       }
+    }
+  }
+  /// Multiplies the sums by the factors of advance().
+  template <int S>
+  __device__ static void rescale(WarpTiles<M, S>& sums, const float (&factors)[M][2]) {
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < 2 * M; ++i) {
+      const float factor = factors[i / 2][i % 2];
+      if (!__any_sync(0xffffffffu, factor != 1.0f)) continue;  // the usual case after some tiles
+      LEVIN_PRAGMA_UNROLL
+      for (int n = 0; n < 2 * S; ++n) sums[i / 2][n / 2][2 * (i % 2) + n % 2] *= factor;
     }
   }
   __device__ void finish() {
@@ -194,6 +196,22 @@ struct HalfSoftmax {
       float& sum = rows[i / 2][i % 2].sum;
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    }
+  }
+
+ private:
+  /// Sets the scores of columns that their rows do not attend to.
+  template <int N>
+  __device__ static void hide(WarpTiles<M, N>& scores, const AttentionSizes& sizes, int row, int column) {
+    const int g = ptx::lane_id() / 4, t = ptx::lane_id() % 4;
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < 2 * M; ++i) {
+      const int limit = sizes.visible(row + 8 * i + g) - column - 2 * t;
+      LEVIN_PRAGMA_UNROLL
+      for (int n = 0; n < 2 * N; ++n) {
+        float& score = scores[i / 2][n / 2][2 * (i % 2) + n % 2];
+        if (8 * (n / 2) + n % 2 >= limit) score = -INFINITY;
+      }
     }
   }
 };
@@ -230,7 +248,9 @@ __global__ void __launch_bounds__(128) flash_forward_half(AttentionProblem<T> p,
     clear(scores);
     if (j < end) {
       Keys::template dot<Queries>(scores, q, row, k, p.width);
-      softmax.advance(scores, sums, p, p.scale * kLog2E, block.first + row, j);
+      float factors[M][2];
+      softmax.advance(scores, factors, p, p.scale * kLog2E, block.first + row, j);
+      softmax.rescale(sums, factors);
     }
     ptx::cp_async_wait<0>();
     __syncthreads();  // v is written, k may be overwritten

@@ -11,16 +11,22 @@
 
 namespace levin::kernels::cuda {
 
-/// delta (batch, L) = sum of g out along a row; one warp per row.
+/// delta (batch, L) = sum of g out along a row; one warp per row. `vectors`: g and out are vector_ready.
 template <class T>
-__global__ void flash_delta(AttentionGradients<T> p, float* delta) {
+__global__ void flash_delta(AttentionGradients<T> p, float* delta, bool vectors) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t rows = p.batch * p.rows;
   for (std::int64_t r = global_thread() / 32; r < rows; r += grid_threads() / 32) {
     const std::int64_t problem = r / p.rows, row = r % p.rows;
     const T *g = p.g.of(problem) + row * p.g.line, *out = p.out.of(problem) + row * p.out.line;
+    const int packed = vectors ? p.values / 8 * 8 : 0;
     float sum = 0;
-    for (int e = lane; e < p.values; e += 32) sum += convert<float>(g[e]) * convert<float>(out[e]);
+    for (int e = 8 * lane; e < packed; e += 256) {
+      const auto a = pack_at<8>(g + e), b = pack_at<8>(out + e);
+      LEVIN_PRAGMA_UNROLL
+      for (int i = 0; i < 8; ++i) sum += convert<float>(a[i]) * convert<float>(b[i]);
+    }
+    for (int e = packed + lane; e < p.values; e += 32) sum += convert<float>(g[e]) * convert<float>(out[e]);
     sum = warp_reduce(sum, Plus{});
     if (lane == 0) delta[r] = sum;
   }
@@ -314,10 +320,17 @@ void launch_flash_backward(const AttentionGradients<T>& p, const float* delta, S
 // ---- both
 
 template <class T>
-void run_attention_backward_flash(const AttentionGradients<T>& p, Stream& stream) {
+Scratch<float> flash_deltas(const AttentionGradients<T>& p, Stream& stream) {
   const std::int64_t rows = p.batch * p.rows;
   Scratch<float> delta(stream, rows);
-  launch(flash_delta<T>, {.grid = blocks_for(rows, 4), .block = 128, .stream = stream}, p, delta.get());
+  const bool vectors = sizeof(T) == 2 && vector_ready(p.g) && vector_ready(p.out);
+  launch(flash_delta<T>, {.grid = blocks_for(rows, 4), .block = 128, .stream = stream}, p, delta.get(), vectors);
+  return delta;
+}
+
+template <class T>
+void run_attention_backward_flash(const AttentionGradients<T>& p, Stream& stream) {
+  const Scratch<float> delta = flash_deltas(p, stream);
   if (is_narrow(p))
     launch_flash_backward<64>(p, delta.get(), stream);
   else

@@ -1,7 +1,7 @@
 // The launcher of attention's backward.
 
 #include "kernels/cuda/attention/02_tiled.cuh"
-#include "kernels/cuda/attention/04_flash_backward.cuh"
+#include "kernels/cuda/attention/06_warpgroup_backward.cuh"
 #include "kernels/cuda/attention/rungs.h"
 #include "kernels/cuda/matmul/choice.h"
 
@@ -25,7 +25,17 @@ void run_attention_flash(const AttentionBackwardArgs& a, Stream& stream) {
   });
 }
 
+bool can_attention_warpgroups(const AttentionBackwardArgs& a) {
+  return can_attention_flash(a) && fits_warpgroups(a.q.dtype, {a.q, a.k, a.v, a.g}, Stream(a.q.device));
+}
+void run_attention_warpgroups(const AttentionBackwardArgs& a, Stream& stream) {
+  with_problem(a, stream, [&]<class T>(const AttentionGradients<T>& p) {
+    if constexpr (sizeof(T) == 2) run_attention_backward_warpgroups(p, stream);
+  });
+}
+
 void attention_backward(const AttentionBackwardArgs& a, Stream& stream) {
+  if (is_long(a) && can_attention_warpgroups(a)) return run_attention_warpgroups(a, stream);
   if (can_attention_flash(a)) return run_attention_flash(a, stream);
   run_attention_tiled(a, stream);
 }

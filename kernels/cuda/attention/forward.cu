@@ -1,7 +1,7 @@
 // The launcher of attention.
 
 #include "kernels/cuda/attention/02_tiled.cuh"
-#include "kernels/cuda/attention/03_flash_forward.cuh"
+#include "kernels/cuda/attention/05_warpgroup_forward.cuh"
 #include "kernels/cuda/attention/rungs.h"
 #include "kernels/cuda/matmul/choice.h"
 
@@ -25,7 +25,17 @@ void run_attention_flash(const AttentionArgs& a, Stream& stream) {
   });
 }
 
+bool can_attention_warpgroups(const AttentionArgs& a) {
+  return can_attention_flash(a) && fits_warpgroups(a.q.dtype, {a.q, a.k, a.v}, Stream(a.q.device));
+}
+void run_attention_warpgroups(const AttentionArgs& a, Stream& stream) {
+  with_problem(a, stream, [&]<class T>(const AttentionProblem<T>& p) {
+    if constexpr (sizeof(T) == 2) run_attention_warpgroups(p, stream);
+  });
+}
+
 void attention(const AttentionArgs& a, Stream& stream) {
+  if (is_long(a) && can_attention_warpgroups(a)) return run_attention_warpgroups(a, stream);
   if (can_attention_flash(a)) return run_attention_flash(a, stream);
   run_attention_tiled(a, stream);
 }

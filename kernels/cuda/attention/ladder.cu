@@ -29,11 +29,13 @@ constexpr AttentionRung kRungs[] = {
     {"naive", "one thread a result", without_mask, run_naive},
     {"tiled", "tiles in shared memory", always, run_attention_tiled},
     {"flash", "running softmax, scores stay on chip", can_attention_flash, run_attention_flash},
+    {"warpgroups", "wgmma, products beside the softmax", can_attention_warpgroups, run_attention_warpgroups},
 };
 constexpr AttentionBackwardRung kBackwardRungs[] = {
     {"naive", "one thread a result", without_mask, run_naive_backward},
     {"tiled", "tiles in shared memory", always, run_attention_tiled},
     {"flash", "scores computed again, every sum has one owner", can_attention_flash, run_attention_flash},
+    {"warpgroups", "wgmma, products beside the exponentials", can_attention_warpgroups, run_attention_warpgroups},
 };
 
 }  // namespace

@@ -129,6 +129,7 @@ template <class T, int M, int N>
 __device__ void store_tiles(T* out, const WarpTiles<M, N>& sums, const float (&factor)[M][2], int row, int rows,
                             int width, std::int64_t pitch) {
   const int g = ptx::lane_id() / 4, t = ptx::lane_id() % 4;
+  const bool pairs = pitch % 2 == 0 && width % 2 == 0 && reinterpret_cast<std::uintptr_t>(out) % (2 * sizeof(T)) == 0;
   LEVIN_PRAGMA_UNROLL
   for (int m = 0; m < M; ++m) {
     LEVIN_PRAGMA_UNROLL
@@ -138,10 +139,16 @@ __device__ void store_tiles(T* out, const WarpTiles<M, N>& sums, const float (&f
       T* to = out + r * pitch;
       LEVIN_PRAGMA_UNROLL
       for (int n = 0; n < N; ++n) {
+        const int column = 8 * n + 2 * t;
+        if (column >= width) break;
+        Pack<T, 2> pair;
         LEVIN_PRAGMA_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          const int column = 8 * n + 2 * t + c;
-          if (column < width) to[column] = convert<T>(factor[m][half] * sums[m][n][2 * half + c]);
+        for (int c = 0; c < 2; ++c) pair[c] = convert<T>(factor[m][half] * sums[m][n][2 * half + c]);
+        if (pairs) {
+          pack_at<2>(to + column) = pair;
+        } else {
+          to[column] = pair[0];
+          if (column + 1 < width) to[column + 1] = pair[1];
         }
       }
     }

@@ -32,15 +32,20 @@
 //                            the next 64 lines begin block_stride bytes later. plus(bytes) moves it.
 //   wgmma_m64k16<T, lines_a, lines_b>(d, a, b, add)   d (64 x 8 N) = a (64 x 16) b (16 x 8 N), + d if `add`, d[N][4]:
 //                            d[j] of warp w: rows 16 w + g and + 8, columns 8 j + 2 t and + 1, in the order of mma
+//   wgmma_m64k16<T, lines_b>(d, a, b, add)   the same with A in registers: uint32_t a[4] of warp w holds rows from 16 w
+//                            on in the layout of mma_m16n8k16; they must not be changed until a wait
 //   wgmma_fence()            before the first product after other code has written the sums
 //   wgmma_commit()           groups the products started since the last commit
 //   wgmma_wait<N>()          waits for all groups of this warpgroup except the newest N
-//   wgmma_hold(d)            keeps the compiler from moving code that uses the sums across this place
+//   wgmma_wait_behind<N>(x)  the same after x, which is not negative, has been computed: ptxas moves a plain wait above
+//                            arithmetic that could run beside the products
+//   wgmma_hold(d)            keeps the compiler from moving code that uses the sums, or a, across this place
 //
 // Others:
 //   named_barrier(id, threads)   barrier 1 to 15 (0 is that of __syncthreads) of `threads` threads, whole warps
 //   fence_proxy_async()          makes ordinary writes to shared memory visible to TMA and wgmma
 //   prefetch_l2(global)          prefetches the line to L2
+//   exp2_flushed(x)              exp2f in one instruction: denormal results are 0; as exact as exp2f otherwise
 //   lane_id(), warp_id()         index of this thread in its warp, of its warp in the block
 
 #include <cuda_bf16.h>

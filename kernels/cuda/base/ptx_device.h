@@ -214,6 +214,12 @@ __device__ inline void prefetch_l2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(global)));
 }
 
+__device__ inline float exp2_flushed(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
 __device__ inline int lane_id() {
   std::uint32_t lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));

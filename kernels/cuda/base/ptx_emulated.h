@@ -4,6 +4,8 @@
 
 #include <levin/emulator/instructions.h>
 
+#include <cmath>
+
 namespace levin::kernels::cuda::ptx {
 
 using Site = ::levin::emulator::Site;
@@ -104,12 +106,23 @@ inline void wgmma_wait() {
   static_assert(pending >= 0);
   ::levin::emulator::wait_for_products(pending);
 }
-template <int N>
-inline void wgmma_hold(float (&)[N][4]) {}
+template <int pending>
+inline void wgmma_wait_behind(float) {
+  wgmma_wait<pending>();
+}
+template <class T, int N>
+inline void wgmma_hold(T (&)[N][4]) {}
 template <class T, bool lines_a, bool lines_b, int N>
 inline void wgmma_m64k16(float (&d)[N][4], SharedOperand a, SharedOperand b, bool add, Site site = Site::current()) {
-  static_assert(is_16_bit<T> && (N == 16 || N == 32));
+  static_assert(is_16_bit<T> && (N == 8 || N == 16 || N == 32));
   a.along_lines = lines_a, b.along_lines = lines_b;
+  ::levin::emulator::multiply_group(detail::mma_input<T>, N, &d[0][0], a, b, add, site);
+}
+template <class T, bool lines_b, int N>
+inline void wgmma_m64k16(float (&d)[N][4], const std::uint32_t (&a)[4], SharedOperand b, bool add,
+                         Site site = Site::current()) {
+  static_assert(is_16_bit<T> && (N == 8 || N == 16));
+  b.along_lines = lines_b;
   ::levin::emulator::multiply_group(detail::mma_input<T>, N, &d[0][0], a, b, add, site);
 }
 
@@ -119,6 +132,7 @@ inline void named_barrier(int id, int threads, Site site = Site::current()) {
 
 inline void fence_proxy_async() {}
 inline void prefetch_l2(const void*) {}
+inline float exp2_flushed(float x) { return x < -126.0f ? 0.0f : std::exp2(x); }
 
 inline int lane_id() { return ::levin::emulator::lane(); }
 

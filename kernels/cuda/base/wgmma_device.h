@@ -30,19 +30,31 @@ template <int pending>
 __device__ inline void wgmma_wait() {
   LEVIN_PTX_IF_WGMMA(asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory"));
 }
+template <int pending>
+__device__ inline void wgmma_wait_behind(float x) {
+  if (__any_sync(0xffffffffu, x < 0)) __trap();  // ptxas does not move the wait above a branch
+  wgmma_wait<pending>();
+}
 template <int N>
 __device__ inline void wgmma_hold(float (&d)[N][4]) {
 #pragma unroll
   for (int j = 0; j < N; ++j) asm volatile("" : "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])::"memory");
+}
+template <int N>
+__device__ inline void wgmma_hold(std::uint32_t (&a)[N][4]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) asm volatile("" : "+r"(a[j][0]), "+r"(a[j][1]), "+r"(a[j][2]), "+r"(a[j][3])::"memory");
 }
 
 #define LEVIN_PTX_TILE(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
 #define LEVIN_PTX_TILES_4(j) LEVIN_PTX_TILE(j), LEVIN_PTX_TILE(j + 1), LEVIN_PTX_TILE(j + 2), LEVIN_PTX_TILE(j + 3)
 #define LEVIN_PTX_TILES_16(j) \
   LEVIN_PTX_TILES_4(j), LEVIN_PTX_TILES_4(j + 4), LEVIN_PTX_TILES_4(j + 8), LEVIN_PTX_TILES_4(j + 12)
-#define LEVIN_PTX_SUMS_64 \
+#define LEVIN_PTX_SUMS_32 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LEVIN_PTX_SUMS_64 \
+  LEVIN_PTX_SUMS_32 ", " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define LEVIN_PTX_SUMS_128 \
@@ -56,6 +68,9 @@ __device__ inline void wgmma_hold(float (&d)[N][4]) {
                " {" sums "}, " a_number ", " b_number ", add, 1, 1, " ta_number ", " tb_number ";\n}"               \
                : __VA_ARGS__                                                                                       \
                : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add)), "n"(lines_a), "n"(lines_b))
+#define LEVIN_PTX_WGMMA_64(types)                                                                                \
+  LEVIN_PTX_WGMMA("m64n64k16", types, LEVIN_PTX_SUMS_32, "%32", "%33", "%34", "%35", "%36", LEVIN_PTX_TILES_4(0), \
+                  LEVIN_PTX_TILES_4(4))
 #define LEVIN_PTX_WGMMA_128(types)                                                                                \
   LEVIN_PTX_WGMMA("m64n128k16", types, LEVIN_PTX_SUMS_64, "%64", "%65", "%66", "%67", "%68", LEVIN_PTX_TILES_16(0))
 #define LEVIN_PTX_WGMMA_256(types)                                                                 \
@@ -64,8 +79,12 @@ __device__ inline void wgmma_hold(float (&d)[N][4]) {
 
 template <class T, bool lines_a, bool lines_b, int N>
 __device__ inline void wgmma_m64k16(float (&d)[N][4], SharedOperand a, SharedOperand b, bool add) {
-  static_assert(is_16_bit<T> && (N == 16 || N == 32));
-  if constexpr (N == 16 && std::is_same_v<T, __half>) {
+  static_assert(is_16_bit<T> && (N == 8 || N == 16 || N == 32));
+  if constexpr (N == 8 && std::is_same_v<T, __half>) {
+    LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_64(".f32.f16.f16"));
+  } else if constexpr (N == 8) {
+    LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_64(".f32.bf16.bf16"));
+  } else if constexpr (N == 16 && std::is_same_v<T, __half>) {
     LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_128(".f32.f16.f16"));
   } else if constexpr (N == 16) {
     LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_128(".f32.bf16.bf16"));
@@ -75,11 +94,42 @@ __device__ inline void wgmma_m64k16(float (&d)[N][4], SharedOperand a, SharedOpe
     LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_256(".f32.bf16.bf16"));
   }
 }
+
+#define LEVIN_PTX_WGMMA_REGISTERS(shape, types, sums, a_numbers, b_number, add_number, tb_number, ...)               \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_number ", 0;\nwgmma.mma_async.sync.aligned." shape types \
+               " {" sums "}, {" a_numbers "}, " b_number ", add, 1, 1, " tb_number ";\n}"                            \
+               : __VA_ARGS__                                                                                       \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(static_cast<int>(add)), "n"(lines_b))
+#define LEVIN_PTX_WGMMA_REGISTERS_64(types)                                                                        \
+  LEVIN_PTX_WGMMA_REGISTERS("m64n64k16", types, LEVIN_PTX_SUMS_32, "%32, %33, %34, %35", "%36", "%37", "%38",       \
+                            LEVIN_PTX_TILES_4(0), LEVIN_PTX_TILES_4(4))
+#define LEVIN_PTX_WGMMA_REGISTERS_128(types)                                                                       \
+  LEVIN_PTX_WGMMA_REGISTERS("m64n128k16", types, LEVIN_PTX_SUMS_64, "%64, %65, %66, %67", "%68", "%69", "%70",      \
+                            LEVIN_PTX_TILES_16(0))
+
+template <class T, bool lines_b, int N>
+__device__ inline void wgmma_m64k16(float (&d)[N][4], const std::uint32_t (&a)[4], SharedOperand b, bool add) {
+  static_assert(is_16_bit<T> && (N == 8 || N == 16));
+  if constexpr (N == 8 && std::is_same_v<T, __half>) {
+    LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_REGISTERS_64(".f32.f16.f16"));
+  } else if constexpr (N == 8) {
+    LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_REGISTERS_64(".f32.bf16.bf16"));
+  } else if constexpr (std::is_same_v<T, __half>) {
+    LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_REGISTERS_128(".f32.f16.f16"));
+  } else {
+    LEVIN_PTX_IF_WGMMA(LEVIN_PTX_WGMMA_REGISTERS_128(".f32.bf16.bf16"));
+  }
+}
+#undef LEVIN_PTX_WGMMA_REGISTERS_128
+#undef LEVIN_PTX_WGMMA_REGISTERS_64
+#undef LEVIN_PTX_WGMMA_REGISTERS
 #undef LEVIN_PTX_WGMMA_256
 #undef LEVIN_PTX_WGMMA_128
+#undef LEVIN_PTX_WGMMA_64
 #undef LEVIN_PTX_WGMMA
 #undef LEVIN_PTX_SUMS_128
 #undef LEVIN_PTX_SUMS_64
+#undef LEVIN_PTX_SUMS_32
 #undef LEVIN_PTX_TILES_16
 #undef LEVIN_PTX_TILES_4
 #undef LEVIN_PTX_TILE

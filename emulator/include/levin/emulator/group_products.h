@@ -2,7 +2,9 @@
 // The products of wgmma that a thread has started. They read shared memory and write their sums when the thread waits
 // for them, which is as late as on a GPU.
 
+#include <cstdint>
 #include <deque>
+#include <source_location>
 
 namespace levin::emulator {
 
@@ -17,6 +19,13 @@ struct GroupOperand {
   GroupOperand plus(int bytes) const { return {start + bytes, block_stride, along_lines}; }
 };
 
+/// A thread's part of an operand A in registers.
+struct GroupRegisters {
+  const std::uint32_t* registers = nullptr;  ///< four, which must keep their values until the wait; null: A is shared
+  std::uint32_t values[4] = {};              ///< of the registers when the product began
+  std::uint32_t pairs[2][8] = {};            ///< the thread's two rows of 16 elements, from four lanes
+};
+
 /// A thread's part of one product: two rows of A by all columns of B.
 struct GroupProduct {
   MmaInput input;
@@ -25,6 +34,8 @@ struct GroupProduct {
   GroupOperand a, b;
   bool add;
   int row, column;  ///< the first row and column of this thread
+  GroupRegisters registers;
+  std::source_location site;
 };
 
 class GroupProducts {

@@ -40,6 +40,10 @@ std::uint32_t round_to_tf32(float x);
 /// errors: lanes that have ended or come from another place, and operands outside of shared memory or misaligned.
 void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,
                     Site site);
+/// The same with A in registers, in the layout of multiply_matrices for k = 16. In addition reports registers that are
+/// changed before the wait.
+void multiply_group(MmaInput input, int tiles, float* d, const std::uint32_t* a, const GroupOperand& b, bool add,
+                    Site site);
 
 /// wgmma.wait_group: computes the products of all groups of this thread except the newest `pending`.
 void wait_for_products(int pending);
