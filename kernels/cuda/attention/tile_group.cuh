@@ -73,25 +73,27 @@ struct GroupCopy {
   const T* from;        ///< this thread's first chunk of the next tile
   std::int64_t pitch;   ///< distance of rows
   int rows_left;        ///< rows left in the matrix from that chunk's row on
-  int inside;           ///< elements of the chunk within the width
+  int columns_left;     ///< columns left in the matrix from the chunk's first on
 
   __device__ GroupCopy(const Operand<T>& x, std::int64_t problem, int first, int rows, int width)
-      : from(x.of(problem) + (first + row()) * x.line + column()), pitch(x.line), rows_left(rows - first - row()) {
-    const int left = width - column();
-    inside = left < 0 ? 0 : left < 8 ? left : 8;
-  }
+      : from(x.of(problem) + (first + row()) * x.line + column()),
+        pitch(x.line),
+        rows_left(rows - first - row()),
+        columns_left(width - column()) {}
 
   /// Starts copying the next rows; missing rows and columns become zeros.
   __device__ void next(T* tile) {
     T* to = tile + Tile::at(row(), column());
     const T* source = from;
-    if (inside == 8 && (kCopies - 1) * kRowsAtOnce < rows_left) {
+    // Not `inside == 8`, which ptxas 13.0 miscompiles, as in HalfCopy.
+    if (columns_left >= 8 && (kCopies - 1) * kRowsAtOnce < rows_left) {
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < kCopies; ++i) {
         ptx::cp_async16(to + i * kRowsAtOnce * 64, source);
         source += kRowsAtOnce * pitch;
       }
     } else {
+      const int inside = columns_left < 0 ? 0 : columns_left < 8 ? columns_left : 8;
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < kCopies; ++i) {
         ptx::cp_async16(to + i * kRowsAtOnce * 64, source, i * kRowsAtOnce < rows_left ? inside * 2 : 0);

@@ -27,17 +27,17 @@ __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) {
       values[p][i] = at < n ? convert<C>(pack[i]) : kNoMaximum<C>;
-      top = Maximum{}(top, values[p][i]);
+      top = LargerNumber{}(top, values[p][i]);
     }
   }
-  top = Group::reduce(top, Maximum{}, kNoMaximum<C>);
+  top = Group::reduce(top, LargerNumber{}, kNoMaximum<C>);
   S sum = S(0);
   LEVIN_PRAGMA_UNROLL
   for (int p = 0; p < kPacks; ++p) {
     if (first + p * step >= n) continue;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) {
-      const C e = exp_of(values[p][i] - top);
+      const C e = exp_below<T>(values[p][i], top);
       sum += static_cast<S>(e);
       if constexpr (!log) values[p][i] = e;
     }
