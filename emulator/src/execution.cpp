@@ -69,6 +69,8 @@ void yield_thread() { team("yield").yield(); }
 AsyncCopies& async_copies() { return team("cp.async").current().copies; }
 GroupProducts& group_products() { return team("wgmma").current().products; }
 
+std::vector<BulkCopy>& bulk_copies() { return team("mbarrier").current().block->copies; }
+
 int cluster_rank() { return team("cluster").current().block->rank; }
 int cluster_size() { return static_cast<int>(team("cluster").blocks().size()); }
 

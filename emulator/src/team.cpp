@@ -223,6 +223,7 @@ void Team::set_up_memory(Block& b) {
   // The previous block is not ordered before this one.
   if (kThreadSanitizerOn && b.shared_used > 0) renew_pages(b.shared, kSharedBytes);
   b.arrays.clear();
+  b.copies.clear();
   b.array_bytes = 0;
   b.shared_used = launch_->shared_bytes;
   unpoison(b.shared, b.shared_used);
@@ -360,6 +361,8 @@ void Team::end_thread(Thread& t) {
   --live_;
   warp.live &= ~(1u << (t.number % 32));
   if (!failure_.empty()) return;
+  if (b.live == 0 && !b.copies.empty())
+    failure_ = place_of(t) + ": the block ended before a thread waited for its copies by cp.async.bulk.tensor";
   if (!warp.meetings.empty()) check_warp_ends(warp);
   if (b.barriers_in_use == 0) return;
   for (const Barrier& barrier : b.barriers) {

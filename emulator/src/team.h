@@ -4,6 +4,7 @@
 #include "fiber.h"
 #include "tsan.h"
 
+#include <levin/emulator/bulk_copies.h>
 #include <levin/emulator/execution.h>
 #include <levin/emulator/observer.h>
 
@@ -76,7 +77,11 @@ struct Block {
   std::size_t shared_used = 0;
   std::size_t array_bytes = 0;         ///< bytes of the arrays without the gaps between them
   int live = 0;                        ///< threads that have not ended
+  std::vector<BulkCopy> copies;        ///< of the copy engine, started and not completed
 };
+
+/// Returns the copies of the calling thread's block.
+std::vector<BulkCopy>& bulk_copies();
 
 /// Ready threads in the order in which they became ready. It has room for all threads of a cluster.
 class ReadyQueue {

@@ -41,9 +41,19 @@
 //                            arithmetic that could run beside the products
 //   wgmma_hold(d)            keeps the compiler from moving code that uses the sums, or a, across this place
 //
+// Copies of boxes of tensors by the copy engine (TMA, compute capability 9.0), and the barriers that count their bytes,
+// 64 bits in shared memory:
+//   barrier_init(b, arrivals)    by one thread; then barrier_init_fence() and __syncthreads()
+//   barrier_arrive(b)            one arrival; barrier_arrive(b, bytes): that also expects bytes of copies
+//   barrier_wait(b, parity)      waits for the end of the phase of that parity; phases are numbered from 0, and the one
+//                                before the first has ended
+//   copy_box<Rank>(shared, map, at, b)   copies the box that begins at element at[i] of axis i, zeros outside of the
+//                                tensor; rows of 128 bytes with permuted chunks, as shared_operand reads them
+//
 // Others:
 //   named_barrier(id, threads)   barrier 1 to 15 (0 is that of __syncthreads) of `threads` threads, whole warps
 //   fence_proxy_async()          makes ordinary writes to shared memory visible to TMA and wgmma
+//   set_registers<Count, more>() sets the registers of each thread of a warpgroup, more or fewer than at the start
 //   prefetch_l2(global)          prefetches the line to L2
 //   exp2_flushed(x)              exp2f in one instruction: denormal results are 0; as exact as exp2f otherwise
 //   lane_id(), warp_id()         index of this thread in its warp, of its warp in the block
@@ -64,6 +74,8 @@ template <class T>
 inline constexpr bool is_16_bit = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
 
 }  // namespace levin::kernels::cuda::ptx
+
+#include "kernels/cuda/base/tensor_map.h"
 
 #if defined(__CUDACC__)
 #include "kernels/cuda/base/ptx_device.h"

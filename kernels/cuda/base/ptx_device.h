@@ -228,4 +228,5 @@ __device__ inline int lane_id() {
 
 }  // namespace levin::kernels::cuda::ptx
 
+#include "kernels/cuda/base/bulk_device.h"
 #include "kernels/cuda/base/wgmma_device.h"

@@ -2,6 +2,7 @@
 // Implements ptx.h for the host compiler by the emulator's instructions. Include ptx.h instead. The last argument of
 // each function, which kernels omit, is the source location that a report shows.
 
+#include <levin/emulator/bulk_copies.h>
 #include <levin/emulator/instructions.h>
 
 #include <cmath>
@@ -124,6 +125,27 @@ inline void wgmma_m64k16(float (&d)[N][4], const std::uint32_t (&a)[4], SharedOp
   static_assert(is_16_bit<T> && (N == 8 || N == 16));
   b.along_lines = lines_b;
   ::levin::emulator::multiply_group(detail::mma_input<T>, N, &d[0][0], a, b, add, site);
+}
+
+inline void barrier_init(std::uint64_t* b, int arrivals, Site site = Site::current()) {
+  ::levin::emulator::barrier_init(b, arrivals, site);
+}
+inline void barrier_init_fence() {}
+inline void barrier_arrive(std::uint64_t* b, Site site = Site::current()) {
+  ::levin::emulator::barrier_arrive(b, 0, site);
+}
+inline void barrier_arrive(std::uint64_t* b, int bytes, Site site = Site::current()) {
+  ::levin::emulator::barrier_arrive(b, bytes, site);
+}
+inline void barrier_wait(std::uint64_t* b, int parity, Site site = Site::current()) {
+  ::levin::emulator::barrier_wait(b, parity, site);
+}
+template <int, bool>
+inline void set_registers() {}
+template <int Rank>
+inline void copy_box(void* shared, const TensorMap& map, const int (&at)[5], std::uint64_t* b,
+                     Site site = Site::current()) {
+  ::levin::emulator::copy_box(shared, map, at, b, site);
 }
 
 inline void named_barrier(int id, int threads, Site site = Site::current()) {

@@ -1,10 +1,10 @@
 #pragma once
-// The product of 16-bit floats as it ships: if 16-byte copies can move the operands, rung 9 for large results on GPUs
-// that have wgmma and rung 7 for others, else rung 8; the tile depends on the size of C.
+// The product of 16-bit floats as it ships: if 16-byte copies can move the operands, rung 10 for large results on
+// GPUs that have wgmma and the copy engine, and rung 7 for others, else rung 8; the tile depends on the size of C.
 
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/hgemm/08_any_operand.cuh"
-#include "kernels/cuda/hgemm/09_warpgroups.cuh"
+#include "kernels/cuda/hgemm/10_copy_engine.cuh"
 #include "kernels/cuda/matmul/choice.h"
 
 namespace levin::kernels::cuda {
@@ -83,11 +83,45 @@ void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
   with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm_warpgroups<T, a, b, Identity>(p, stream); });
 }
 
-/// Runs rung 9 if its tiles give work to at least 64 blocks, else rung 7, whose tiles are smaller.
+template <class T>
+bool can_hgemm_copy_engine(const Problem<T>& p, const Stream& stream) {
+  return can_hgemm_warpgroups(p, stream) && p.k > 0 && fits_map(p.a) && fits_map(p.b);
+}
+
+template <class Tiles, class Activation>
+void run_copy_engine_tiles(const Problem<typename Tiles::T>& p, Stream& stream) {
+  using T = typename Tiles::T;
+  TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true);
+  grid.group = 8;
+  Epilogue<T, Activation> out(p);
+  const Scratch<float> parts(stream, grid.splits > 1 ? grid.splits * p.batch * p.m * p.n : 0);
+  out.parts = parts.get();
+  const std::int64_t most = attribute_of(stream, cudaDevAttrMultiProcessorCount);
+  launch(hgemm_copy_engine<Tiles, Epilogue<T, Activation>>,
+         {.grid = static_cast<unsigned>(std::min(grid.count(), most)),
+          .block = BulkTiles<Tiles>::kThreads,
+          .shared = BulkTiles<Tiles>::kShared,
+          .stream = stream},
+         map_operand<typename Tiles::A>(p.a, p.m, p.k), map_operand<typename Tiles::B>(p.b, p.n, p.k), out, grid);
+  if (grid.splits > 1) launch_add_parts(out, grid.splits, stream);
+}
+
+template <class T, Layout a, Layout b, class Activation>
+void run_hgemm_copy_engine(const Problem<T>& p, Stream& stream) {
+  if (blocks_of<LargeGroupTiles<T, a, b>>(p) >= 100)
+    return run_copy_engine_tiles<LargeGroupTiles<T, a, b>, Activation>(p, stream);
+  run_copy_engine_tiles<SmallGroupTiles<T, a, b>, Activation>(p, stream);
+}
+template <class T>
+void run_hgemm_copy_engine(const Problem<T>& p, Stream& stream) {
+  with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm_copy_engine<T, a, b, Identity>(p, stream); });
+}
+
+/// Runs rung 10 if its tiles give work to at least 64 blocks, else rung 7, whose tiles are smaller.
 template <class T, Layout a, Layout b, class Activation>
 void run_hgemm(const Problem<T>& p, Stream& stream) {
-  if (can_hgemm_warpgroups(p, stream) && blocks_of<SmallGroupTiles<T, a, b>>(p) >= 64)
-    return run_hgemm_warpgroups<T, a, b, Activation>(p, stream);
+  if (can_hgemm_copy_engine(p, stream) && blocks_of<SmallGroupTiles<T, a, b>>(p) >= 64)
+    return run_hgemm_copy_engine<T, a, b, Activation>(p, stream);
   run_hgemm_persistent<T, a, b, Activation>(p, stream);
 }
 template <class T>
@@ -121,6 +155,8 @@ extern template void run_hgemm_persistent<__half>(const Problem<__half>&, Stream
 extern template void run_hgemm_persistent<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 extern template void run_hgemm_warpgroups<__half>(const Problem<__half>&, Stream&);
 extern template void run_hgemm_warpgroups<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
+extern template void run_hgemm_copy_engine<__half>(const Problem<__half>&, Stream&);
+extern template void run_hgemm_copy_engine<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 extern template void run_hgemm<__half>(const Problem<__half>&, Stream&);
 extern template void run_hgemm<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 extern template void run_hgemm_any_operand<__half>(const Problem<__half>&, Stream&);

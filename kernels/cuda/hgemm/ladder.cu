@@ -34,6 +34,12 @@ bool groups(const MatmulArgs& args) {
          with_half(args, [&]<class T>() { return can_hgemm_warpgroups(problem_of<T>(args), stream); });
 }
 
+bool boxes(const MatmulArgs& args) {
+  const Stream stream = current_stream(args.out.device);
+  return vectors(args) &&
+         with_half(args, [&]<class T>() { return can_hgemm_copy_engine(problem_of<T>(args), stream); });
+}
+
 #define LEVIN_HALF_RUNG(function)               \
   [](const MatmulArgs& args, Stream& stream) {  \
     with_half(args, [&]<class L>() {            \
@@ -52,6 +58,7 @@ constexpr MatmulRung kRungs[] = {
     {"persistent", "blocks walk over tiles in an order that L2 likes", vectors,
      LEVIN_HALF_RUNG(run_hgemm_persistent<T>)},
     {"warpgroups", "wgmma, four warps at once", groups, LEVIN_HALF_RUNG(run_hgemm_warpgroups<T>)},
+    {"copy_engine", "the copy engine fills the buffers", boxes, LEVIN_HALF_RUNG(run_hgemm_copy_engine<T>)},
     {"any_operand", "rows that begin anywhere", any, LEVIN_HALF_RUNG(run_hgemm_any_operand<T>)},
 };
 #undef LEVIN_HALF_RUNG
