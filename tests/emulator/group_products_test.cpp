@@ -81,6 +81,32 @@ void check_product() {
   }
 }
 
+/// The same with A in registers.
+void multiply_registers(float* d) {
+  auto* b = dynamic_shared<unsigned char>();  // (64, 128)
+  const int thread = static_cast<int>(threadIdx.x), lane = ptx::lane_id();
+  for (int i = thread; i < kN * kK; i += 128) write(b, true, i / kK, i % kK, b_of(i % kK, i / kK));
+  __syncthreads();
+  const int row = 16 * ptx::warp_id() + lane / 4, column = lane % 4 * 2;
+  std::uint32_t a[kK / 16][4];
+  for (int step = 0; step < kK / 16; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      const int r = row + i % 2 * 8, k = 16 * step + column + i / 2 * 8;
+      const __half pair[2] = {__half(static_cast<float>(a_of(r, k))), __half(static_cast<float>(a_of(r, k + 1)))};
+      std::memcpy(&a[step][i], pair, sizeof(pair));
+    }
+  }
+  float sums[kN / 8][4];
+  ptx::wgmma_fence();
+  for (int step = 0; step < kK / 16; ++step)
+    ptx::wgmma_m64k16<__half, true>(sums, a[step], ptx::shared_operand(b, kTile).plus(step * 16 * 128), step > 0);
+  ptx::wgmma_commit();
+  ptx::wgmma_wait<0>();
+  for (int j = 0; j < kN / 8; ++j) {
+    for (int i = 0; i < 4; ++i) d[(row + i / 2 * 8) * kN + 8 * j + column + i % 2] = sums[j][i];
+  }
+}
+
 /// Runs a kernel of four warps whose operands begin at these offsets; returns the report.
 std::string report_of(
     int a, int b, void (*after)(float (&)[16][4]) = [](float (&)[16][4]) { ptx::wgmma_wait<0>(); }) {
@@ -106,6 +132,36 @@ TEST_CASE("wgmma of integers is exact for operands along k and along the lines")
   check_product<false, true>();
   check_product<true, false>();
   check_product<true, true>();
+}
+
+TEST_CASE("wgmma of integers is exact with A in registers, which must keep their values until the wait") {
+  std::vector<float> d(kM * kN, -1.0f);
+  REQUIRE(run_kernel(
+              1, 128, [&] { multiply_registers(d.data()); }, 2 * kTile) == "");
+  int wrong = 0;
+  for (int row = 0; row < kM; ++row) {
+    for (int column = 0; column < kN; ++column) {
+      int sum = 0;
+      for (int k = 0; k < kK; ++k) sum += a_of(row, k) * b_of(k, column);
+      wrong += d[static_cast<std::size_t>(row * kN + column)] != static_cast<float>(sum);
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(mentions(run_kernel(
+                     1, 128,
+                     [] {
+                       auto* tile = dynamic_shared<unsigned char>();
+                       if (threadIdx.x == 0) std::memset(tile, 0, 2 * kTile);
+                       __syncthreads();
+                       float sums[16][4];
+                       std::uint32_t a[4] = {};
+                       ptx::wgmma_m64k16<__half, true>(sums, a, ptx::shared_operand(tile, kTile), false);
+                       ptx::wgmma_commit();
+                       a[2] = 1;
+                       ptx::wgmma_wait<0>();
+                     },
+                     2 * kTile),
+                 "wgmma: the registers of A were changed before the wait"));
 }
 
 TEST_CASE("the sums of wgmma are unknown before the wait, and older groups end first") {

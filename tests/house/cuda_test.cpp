@@ -26,7 +26,7 @@ const std::array<Rule, 7> kRules = {{
 
 bool may_break_rules(const std::string& path) {
   return path == "kernels/cuda/base/cuda.h" || path == "kernels/cuda/base/ptx_device.h" ||
-         path == "kernels/cuda/base/wgmma_device.h";
+         path == "kernels/cuda/base/wgmma_device.h" || path == "kernels/cuda/base/bulk_device.h";
 }
 
 }  // namespace

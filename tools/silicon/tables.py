@@ -25,7 +25,9 @@ LADDERS = [
 PEERS = {"cublas": "cuBLAS", "cub": "CUB", "memcpy": "the copy", "torch": "PyTorch", "torch_cudnn": "cuDNN by PyTorch"}
 # Headers whose rung has another name, with the family if it is not the ladder's.
 NAMES = {"attention/03_flash_forward": ("attention", "flash"),
-         "attention/04_flash_backward": ("attention_backward", "flash")}
+         "attention/04_flash_backward": ("attention_backward", "flash"),
+         "attention/05_warpgroup_forward": ("attention", "warpgroups"),
+         "attention/06_warpgroup_backward": ("attention_backward", "warpgroups")}
 
 
 def header_text(path):

@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(GroupForward<T, D>::kThreads, 1) flash_forward
   using Shape = GroupForward<T, D>;
   using Queries = typename Shape::Queries;
   using Keys = typename Shape::Keys;
-  T* q = dynamic_shared<T>();              // (128, D)
-  T* ring_k = q + Queries::kElements;      // (2, 128, D)
+  T* q = dynamic_shared<T>();                // (128, D)
+  T* ring_k = q + Queries::kElements;        // (2, 128, D)
   T* ring_v = ring_k + 2 * Keys::kElements;  // (2, 128, D)
   const auto k = [&](int tile) { return ring_k + tile % 2 * Keys::kElements; };
   const auto v = [&](int tile) { return ring_v + tile % 2 * Keys::kElements; };
@@ -109,10 +109,7 @@ void launch_warpgroup_forward(const AttentionProblem<T>& p, Stream& stream) {
   using Shape = GroupForward<T, D>;
   const std::int64_t blocks = p.batch * ceil_div(p.rows, Shape::Queries::kRows);
   launch(flash_forward_warpgroups<T, D>,
-         {.grid = static_cast<unsigned>(blocks),
-          .block = Shape::kThreads,
-          .shared = Shape::kShared,
-          .stream = stream},
+         {.grid = static_cast<unsigned>(blocks), .block = Shape::kThreads, .shared = Shape::kShared, .stream = stream},
          p);
 }
 

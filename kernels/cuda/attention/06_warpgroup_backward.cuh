@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(GroupBackward<T, D>::kThreads, 1)
     flash_keys_warpgroups(AttentionGradients<T> p, const float* delta) {
   using Shape = GroupBackward<T, D>;
   constexpr int kRows = Shape::Passing::kRows;
-  T* own = dynamic_shared<T>();                // k (128, D), then v
-  T* ring = own + 2 * Shape::Own::kElements;   // (stage, q then g, 64, D)
+  T* own = dynamic_shared<T>();                                                     // k (128, D), then v
+  T* ring = own + 2 * Shape::Own::kElements;                                        // (stage, q then g, 64, D)
   auto* lse2_of = reinterpret_cast<float*>(ring + Shape::kStages * Shape::kStage);  // (stage, 64), in powers of 2
   float* delta_of = lse2_of + Shape::kStages * kRows;                               // (stage, 64)
   const auto blocks = static_cast<unsigned>(ceil_div(p.columns, Shape::Own::kRows));

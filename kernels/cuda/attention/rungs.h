@@ -11,8 +11,8 @@ bool can_attention_flash(const AttentionArgs& a);
 bool can_attention_flash(const AttentionBackwardArgs& a);
 void run_attention_flash(const AttentionArgs& a, Stream& stream);
 void run_attention_flash(const AttentionBackwardArgs& a, Stream& stream);
-/// True for 16-bit floats that can_attention_flash() admits, in rows that 16-byte copies can move, on devices of compute
-/// capability 9.
+/// True for 16-bit floats that can_attention_flash() admits, in rows that 16-byte copies can move, on a device of
+/// compute capability 9.
 bool can_attention_warpgroups(const AttentionArgs& a);
 bool can_attention_warpgroups(const AttentionBackwardArgs& a);
 void run_attention_warpgroups(const AttentionArgs& a, Stream& stream);

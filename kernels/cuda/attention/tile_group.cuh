@@ -70,10 +70,10 @@ struct GroupCopy {
   static constexpr int kChunks = D / 8, kRowsAtOnce = Threads / kChunks, kCopies = Tile::kRows / kRowsAtOnce;
   static_assert(Tile::kRows % kRowsAtOnce == 0 && kRowsAtOnce % 8 == 0);
 
-  const T* from;        ///< this thread's first chunk of the next tile
-  std::int64_t pitch;   ///< distance of rows
-  int rows_left;        ///< rows left in the matrix from that chunk's row on
-  int columns_left;     ///< columns left in the matrix from the chunk's first on
+  const T* from;       ///< this thread's first chunk of the next tile
+  std::int64_t pitch;  ///< distance of rows
+  int rows_left;       ///< rows left in the matrix from that chunk's row on
+  int columns_left;    ///< columns left in the matrix from the chunk's first on
 
   __device__ GroupCopy(const Operand<T>& x, std::int64_t problem, int first, int rows, int width)
       : from(x.of(problem) + (first + row()) * x.line + column()),

@@ -10,22 +10,21 @@ namespace levin::kernels::cuda::ptx {
 #endif
 
 __device__ inline void barrier_init(std::uint64_t* b, int arrivals) {
-  LEVIN_PTX_IF_BULK(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(detail::shared_address(b)),
-                                 "r"(arrivals)
-                                 : "memory"));
+  LEVIN_PTX_IF_BULK(
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(detail::shared_address(b)), "r"(arrivals)
+                   : "memory"));
 }
 __device__ inline void barrier_init_fence() {
   LEVIN_PTX_IF_BULK(asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"));
 }
 __device__ inline void barrier_arrive(std::uint64_t* b) {
-  LEVIN_PTX_IF_BULK(
-      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(detail::shared_address(b)) : "memory"));
+  LEVIN_PTX_IF_BULK(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(detail::shared_address(b))
+                                 : "memory"));
 }
 __device__ inline void barrier_arrive(std::uint64_t* b, int bytes) {
-  LEVIN_PTX_IF_BULK(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                                     detail::shared_address(b)),
-                                 "r"(bytes)
-                                 : "memory"));
+  LEVIN_PTX_IF_BULK(
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(detail::shared_address(b)), "r"(bytes)
+                   : "memory"));
 }
 __device__ inline void barrier_wait(std::uint64_t* b, int parity) {
 #if __CUDA_ARCH__ >= 900
@@ -53,10 +52,11 @@ __device__ inline void set_registers() {
 #endif
 }
 
-#define LEVIN_PTX_COPY_BOX(rank, coordinates, ...)                                                                     \
-  asm volatile("cp.async.bulk.tensor." rank ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "         \
-               coordinates "], [%2];" ::"r"(detail::shared_address(shared)),                                           \
-               "l"(&map), "r"(detail::shared_address(b)), __VA_ARGS__                                                  \
+#define LEVIN_PTX_COPY_BOX(rank, coordinates, ...)                                            \
+  asm volatile("cp.async.bulk.tensor." rank                                                   \
+               ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, " coordinates \
+               "], [%2];" ::"r"(detail::shared_address(shared)),                              \
+               "l"(&map), "r"(detail::shared_address(b)), __VA_ARGS__                         \
                : "memory")
 template <int Rank>
 __device__ inline void copy_box(void* shared, const TensorMap& map, const int (&at)[5], std::uint64_t* b) {
@@ -64,8 +64,8 @@ __device__ inline void copy_box(void* shared, const TensorMap& map, const int (&
   if constexpr (Rank == 3) {
     LEVIN_PTX_IF_BULK(LEVIN_PTX_COPY_BOX("3d", "{%3, %4, %5}", "r"(at[0]), "r"(at[1]), "r"(at[2])));
   } else {
-    LEVIN_PTX_IF_BULK(LEVIN_PTX_COPY_BOX("5d", "{%3, %4, %5, %6, %7}", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
-                                         "r"(at[4])));
+    LEVIN_PTX_IF_BULK(
+        LEVIN_PTX_COPY_BOX("5d", "{%3, %4, %5, %6, %7}", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])));
   }
 }
 #undef LEVIN_PTX_COPY_BOX

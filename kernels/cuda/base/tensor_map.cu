@@ -48,8 +48,8 @@ TensorMap make_tensor_map(const TensorMapArgs& args) {
   const cuuint32_t every[5] = {1, 1, 1, 1, 1};
   TensorMap map;
   const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, static_cast<cuuint32_t>(args.rank), const_cast<void*>(args.base), size,
-             stride, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, static_cast<cuuint32_t>(args.rank), const_cast<void*>(args.base),
+             size, stride, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw DeviceError("cuTensorMapEncodeTiled returned " + std::to_string(static_cast<int>(result)) + ".");

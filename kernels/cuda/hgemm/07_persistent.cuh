@@ -1,5 +1,5 @@
 #pragma once
-// Rung 7, which ships for 16-bit floats where rung 9 does not.
+// Rung 7, which ships for 16-bit floats where rung 10 does not.
 // Idea: persistent blocks, as many as run at once, each of which loops over tiles of C. The ring of buffers continues
 // from one tile of C to the next, so that the next tile's operands arrive while this one's sums are written. The tiles
 // are traversed in groups of eight rows, so that concurrent blocks share their operands in L2. Changes against rung 6:

@@ -1,11 +1,12 @@
 #pragma once
-// Rung 9, which ships for large products of 16-bit floats on GPUs of compute capability 9.
+// Rung 9, for GPUs of compute capability 9.
 // Idea: wgmma, by which four warps multiply 64 rows by up to 256 columns straight from shared memory: no ldmatrix, no
 // fragments in registers, and a product that runs while its warps start the next copies. Changes against rung 7: a
 // block has two warpgroups, each with 64 rows of the tile; operands along the lines lie in blocks of 64 lines, as wgmma
 // reads them; one product is in flight, so that a buffer is free two tiles later, and there are four buffers. Bound:
-// the latency of the copies, which start after the products have been issued. Warps that only copy (one group of four,
-// or one warp for each buffer) were tried on an H100: 4 to 16 % slower.
+// the warps' own instructions, most of them for the addresses of the copies: with two warps, a scheduler issues only
+// every fifth cycle. Warps that only copy (one group of four, or one warp for each buffer) were tried on an H100: 4 to
+// 16 % slower.
 
 #include "kernels/cuda/hgemm/07_persistent.cuh"
 

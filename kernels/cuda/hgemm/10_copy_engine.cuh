@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// An operand for the copy engine: axes along the 64 neighbours of a row, across the rows, and up to three of the batch.
+/// An operand for the copy engine: its axes run along the neighbours, across them, and along up to three of the batch.
 struct MapOperand {
   TensorMap map;
   int rank = 3;
@@ -42,11 +42,14 @@ MapOperand map_operand(const Operand<T>& x, std::int64_t lines, std::int64_t k) 
 template <class Tile, class T>
 __device__ void copy_tile(T* tile, const MapOperand& x, std::int64_t batch, int line, int k, std::uint64_t* arrived) {
   int at[5] = {};
-  LEVIN_PRAGMA_UNROLL
-  for (int i = 0; i < 3; ++i) {
-    at[2 + i] = x.moves[i] * static_cast<int>(x.rank == 3 ? batch : batch % x.size[i]);
-    if (x.rank > 3) batch /= x.size[i];
-    if (x.rank == 3) break;
+  if (x.rank == 3) {
+    at[2] = x.moves[0] * static_cast<int>(batch);
+  } else {
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < 3; ++i) {
+      at[2 + i] = x.moves[i] * static_cast<int>(batch % x.size[i]);
+      batch /= x.size[i];
+    }
   }
   LEVIN_PRAGMA_UNROLL
   for (int part = 0; part < Tile::kColumns / 64; ++part) {
@@ -80,7 +83,7 @@ __global__ void __launch_bounds__(BulkTiles<Tiles>::kThreads, 1)
                       TileGrid grid) {
   using T = typename Tiles::T;
   constexpr int kStages = Tiles::kStages, kMultiplying = BulkTiles<Tiles>::kMultiplying;
-  T* shared = dynamic_shared<T>();                                                      // (stage, A's tile then B's)
+  T* shared = dynamic_shared<T>();                                                     // (stage, A's tile then B's)
   auto* arrived = reinterpret_cast<std::uint64_t*>(shared + kStages * Tiles::kStage);  // (stage)
   std::uint64_t* free = arrived + kStages;                                             // (stage)
   const int thread = static_cast<int>(threadIdx.x), tiles_of_k = static_cast<int>(grid.k_part / Tiles::kDepth);

@@ -5,7 +5,11 @@
 #include "support/small_cases.h"
 #include "support/thread_order.h"
 
+#include <levin/autograd/ops.h>
+
+#include <cmath>
 #include <map>
+#include <string>
 
 using namespace levin;
 using namespace levin::test;
@@ -68,6 +72,8 @@ TEST_CASE("hgemm ladder: no unit stride, empty K, parts of K, one element") {
               runs, "persistent");
   check_rungs({.m = 20, .n = 24, .k = 700, .transpose_b = true, .multiple = 8, .beta = -1, .bias = true}, DType::bf16,
               runs, "warpgroups");
+  check_rungs({.m = 20, .n = 24, .k = 700, .transpose_a = true, .multiple = 8, .beta = -1, .bias = true}, DType::bf16,
+              runs, "copy_engine");
   check_rungs({.m = 20, .n = 24, .k = 701, .transpose_a = true, .beta = -1, .bias = true}, DType::f16, runs,
               "any_operand");
   check_rungs({.m = 1, .n = 1, .k = 1}, DType::f16, runs);
@@ -75,7 +81,7 @@ TEST_CASE("hgemm ladder: no unit stride, empty K, parts of K, one element") {
 
 TEST_CASE("hgemm ladder: persistent blocks process more tiles than there are blocks") {
   Runs runs;
-  for (const char* rung : {"persistent", "warpgroups"})
+  for (const char* rung : {"persistent", "warpgroups", "copy_engine"})
     check_rungs({.m = 330, .n = 325, .k = 130, .transpose_b = true, .multiple = 8}, DType::f16, runs, rung);
 }
 
@@ -99,4 +105,24 @@ TEST_CASE("hgemm ladder: the large tile of warpgroups, all transposes, several t
     }
   }
   CHECK(runs["warpgroups"] == 4);
+}
+
+TEST_CASE("hgemm ladder: batches of two axes that do not merge, and of one operand only") {
+  const Tensor a = randn({2, 20, 3, 72}).to(kHalf), b = randn({3, 72, 40}).to(kHalf);
+  const Tensor heads = a.to(levin::cuda(0)).permute({0, 2, 1, 3});                    // (2, 3, 20, 72)
+  const Tensor shared = b.to(levin::cuda(0)).unsqueeze(0).expand({2, 3, 72, 40});  // stride 0 along the first axis
+  const Tensor expected = matmul(a.to(kFloat64).permute({0, 2, 1, 3}), b.to(kFloat64));
+  Stream stream = current_stream(levin::cuda(0));
+  int ran = 0;
+  for (const cuda_kernels::MatmulRung& rung : cuda_kernels::hgemm_rungs()) {
+    const Tensor out = full({2, 3, 20, 40}, std::nan(""), {.dtype = kHalf, .device = levin::cuda(0)});
+    kernels::MatmulArgs args;
+    args.out = out.tensor_view(), args.a = heads.tensor_view(), args.b = shared.tensor_view();
+    if (!rung.can(args)) continue;
+    ran += std::string(rung.name) == "copy_engine";
+    rung.run(args, stream);
+    const double worst = (out.cpu().to(kFloat64) - expected).abs().max().item<double>();
+    CHECK_MESSAGE(worst < 0.02, std::string(rung.name) << ": " << worst);  // results below 64 are rounded by 1/64
+  }
+  CHECK(ran == 1);
 }
