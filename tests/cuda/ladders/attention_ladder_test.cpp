@@ -258,6 +258,14 @@ TEST_CASE("attention's rungs support heads of 128 and wider, and scales that are
   }
 }
 
+TEST_CASE("attention's rungs on more tiles of rows and columns than they hold at once") {
+  for (const DType t : {DType::f16, DType::bf16})
+    for (const bool causal : {false, true}) {
+      Trial({1, 150, 470, 16, 24, causal, 1.5}, t).every_rung();
+      Trial({1, 330, 140, 8, 16, causal, 1.5}, t).every_rung();
+    }
+}
+
 TEST_CASE("attention's rungs read views of one projection in place, and write results that are such views") {
   for (const DType t : kTypes)
     for (const int64_t width : {8, 6}) {  // rows that are and are not multiples of 16 bytes
