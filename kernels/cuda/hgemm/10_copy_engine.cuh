@@ -135,10 +135,10 @@ __global__ void __launch_bounds__(BulkTiles<Tiles>::kThreads, 1)
   }
 }
 
-/// True if the copy engine can read the operand: its batch has at most three axes.
+/// True if the copy engine can read the operand: its batch has at most three axes, and its rows do not overlap.
 template <class T>
-bool fits_map(const Operand<T>& x) {
-  return x.batch.axes <= 3;
+bool fits_map(const Operand<T>& x, std::int64_t lines, std::int64_t k) {
+  return x.batch.axes <= 3 && (x.step == 1 ? x.line >= k : x.step >= lines);
 }
 
 }  // namespace levin::kernels::cuda

@@ -85,7 +85,7 @@ void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
 
 template <class T>
 bool can_hgemm_copy_engine(const Problem<T>& p, const Stream& stream) {
-  return can_hgemm_warpgroups(p, stream) && p.k > 0 && fits_map(p.a) && fits_map(p.b);
+  return can_hgemm_warpgroups(p, stream) && p.k > 0 && fits_map(p.a, p.m, p.k) && fits_map(p.b, p.n, p.k);
 }
 
 template <class Tiles, class Activation>

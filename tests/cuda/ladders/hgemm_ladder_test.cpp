@@ -126,3 +126,18 @@ TEST_CASE("hgemm ladder: batches of two axes that do not merge, and of one opera
   }
   CHECK(ran == 1);
 }
+
+TEST_CASE("hgemm ladder: the copy engine leaves operands to others whose rows overlap") {
+  Tensor out = full({16, 16}, 0.0, {.dtype = kHalf, .device = levin::cuda(0)});
+  const Tensor row = full({16}, 1.0, {.dtype = kHalf, .device = levin::cuda(0)}), square = out.clone();
+  kernels::MatmulArgs args;
+  args.out = out.tensor_view(), args.b = square.tensor_view();
+  for (const bool same_row : {false, true}) {
+    args.a = (same_row ? row.unsqueeze(0).expand({16, 16}) : square).tensor_view();
+    for (const cuda_kernels::MatmulRung& rung : cuda_kernels::hgemm_rungs()) {
+      const std::string name = rung.name;
+      if (name == "copy_engine") CHECK(rung.can(args) == !same_row);
+      if (name == "persistent") CHECK(rung.can(args));
+    }
+  }
+}
