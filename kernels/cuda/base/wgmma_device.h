@@ -32,7 +32,11 @@ __device__ inline void wgmma_wait() {
 }
 template <int pending>
 __device__ inline void wgmma_wait_behind(float x) {
-  if (__any_sync(0xffffffffu, x < 0)) __trap();  // ptxas does not move the wait above a branch
+  if (__any_sync(0xffffffffu, x < 0)) {  // never; ptxas does not move the wait above a branch
+    wgmma_wait<0>();
+    __trap();
+    __builtin_unreachable();
+  }
   wgmma_wait<pending>();
 }
 template <int N>
