@@ -157,4 +157,10 @@ TEST_CASE("reports of invalid barriers and copies of boxes") {
                      ptx::barrier_arrive(reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(barrier) + 4));
                  }),
                  "mbarrier: the barrier is not aligned to 8 bytes"));
+  CHECK(mentions(report_of([](const TensorMap&, std::uint64_t* barrier) {
+                   if (threadIdx.x != 0) return;
+                   ptx::barrier_arrive(barrier, kBox);  // the phase stays open, as no copy has been started
+                   ptx::barrier_arrive(barrier);
+                 }),
+                 "mbarrier: more arrivals than the barrier expects in a phase"));
 }

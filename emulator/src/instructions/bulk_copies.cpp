@@ -1,6 +1,5 @@
 // The copy engine and its barriers. A barrier's 64 bits hold its state.
 
-#include "../msan.h"
 #include "../team.h"
 #include "../tsan.h"
 

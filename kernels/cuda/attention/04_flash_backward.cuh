@@ -319,6 +319,7 @@ void launch_flash_backward(const AttentionGradients<T>& p, const float* delta, S
 
 // ---- both
 
+/// Returns delta (batch, L), which a kernel on the stream computes.
 template <class T>
 Scratch<float> flash_deltas(const AttentionGradients<T>& p, Stream& stream) {
   const std::int64_t rows = p.batch * p.rows;

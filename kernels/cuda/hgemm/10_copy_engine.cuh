@@ -1,7 +1,8 @@
 #pragma once
 // Rung 10, which ships for large products of 16-bit floats on GPUs of compute capability 9.
 // Idea: the copy engine (TMA) fills the ring of buffers. One thread of a warp of its own starts a few copies per tile
-// of k; barriers in shared memory count their bytes, and the warps that multiply tell by others that a buffer is free.
+// of k. Each buffer has two barriers in shared memory: one counts the bytes that have arrived, and at the other the
+// multiplying warps arrive when they have read the buffer.
 // Changes against rung 9: the multiplying warps compute no addresses and meet at no barrier, so that the two warpgroups
 // may run apart; the engine fills what lies outside of an operand with zeros. Bound: the tensor cores and the power.
 
