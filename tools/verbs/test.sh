@@ -1,9 +1,10 @@
-# ./run test [--preset P] [FILTER...]: builds and runs the tests; FILTER is part of a test program's name. Without a preset:
-# release, whose tests of the CUDA kernels run them on the CPU, in the emulator. ./run test --full is tools/full_test.py.
-# The closing line is `N passed, N failed`, counted in test cases.
+# ./run test [--preset P] [--programs] [FILTER...]: builds and runs the tests of the libraries, or with --programs those of
+# the sample programs and of whatever is compiled against the libraries. FILTER is part of a test's name, in either group.
+# Without a preset: release, whose tests of the CUDA kernels run them on the CPU, in the emulator. ./run test --full is
+# tools/full_test.py. The closing line is `N passed, N failed`, counted in test cases.
 set -euo pipefail
 . tools/lib.sh
-preset= filters=()
+preset= filters=() group=libraries
 if [[ " $* " == *" --full "* ]]; then # everything, in parts
   need python3
   exec python3 tools/full_test.py "$@"
@@ -13,12 +14,15 @@ while [ $# -gt 0 ]; do
   case $1 in
     --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
     --preset=*) preset=${1#*=} ;;
-    -h | --help) echo "usage: ./run test [--preset P] [--full] [FILTER...], where P is $known"; exit 0 ;;
-    -*) usage_error "$1 is not an option of test; the options are --preset P and --full" ;;
+    --programs) group=programs ;;
+    -h | --help) echo "usage: ./run test [--preset P] [--programs] [--full] [FILTER...], where P is $known"; exit 0 ;;
+    -*) usage_error "$1 is not an option of test; the options are --preset P, --programs and --full" ;;
     *) filters+=("$1") ;;
   esac
   shift
 done
+# A filter, a sanitizer and --full choose from both groups.
+[ -z "${LEVIN_FULL:-}" ] && [ ${#filters[@]} = 0 ] && [ "${preset:-release}" = release ] || group=all
 [ -z "$preset" ] || grep -q "\"name\": \"$preset\"" CMakePresets.json ||
   usage_error "$preset is not a preset; choose $known"
 
@@ -30,13 +34,17 @@ wanted() { # wanted NAME: true if it contains one of the filters, or if there is
   [ ${#filters[@]} = 0 ]
 }
 
-# The test programs of a preset that match a filter: all in release; the presets of the emulator and of nvcc are about
-# CUDA kernels, aarch64 is about the CPU kernels and what computes with them, the others about the rest.
+# The test programs of the group and of a preset that match a filter: all in release; the presets of the emulator and of
+# nvcc are about CUDA kernels, aarch64 is about the CPU kernels and what computes with them, the others about the rest.
 programs_of() {
   local dir name
   for dir in tests/*/; do
     name=$(basename "$dir")
     [ -n "$(find "$dir" -name '*_test.cpp' -print -quit)" ] && wanted "$name" || continue
+    case $name in
+      examples | film) [ "$group" != libraries ] || continue ;;
+      *) [ "$group" != programs ] || continue ;;
+    esac
     case $1:$name in
       release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
       aarch64:core | aarch64:kernels | aarch64:autograd | aarch64:nn | aarch64:optim | aarch64:ops) echo "$name" ;;
@@ -48,7 +56,7 @@ programs_of() {
 
 if [ -z "$preset" ]; then
   known=$(programs_of release)
-  for script in tests/scripts/*_test.sh tests/scripts/full/*_test.sh; do
+  for script in tests/scripts/{,programs/,full/}*_test.sh; do
     if wanted "$(basename "$script")"; then known+=$script; fi
   done
   [ -n "$known" ] || usage_error "no test program's name contains \"${filters[*]}\""
@@ -65,7 +73,8 @@ fi
 scripts=() # the preset's scripts
 case $preset in
   release)
-    scripts=(tests/scripts/*_test.sh)
+    [ "$group" = programs ] || scripts=(tests/scripts/*_test.sh)
+    [ "$group" = libraries ] || scripts+=(tests/scripts/programs/*_test.sh)
     # The long ones run with --full, or by name.
     if [ -n "${LEVIN_FULL:-}" ] || [ ${#filters[@]} -gt 0 ]; then scripts+=(tests/scripts/full/*_test.sh); fi ;;
   cuda)
@@ -73,7 +82,11 @@ case $preset in
     need python3-venv
     export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin ;;
 esac
-targets=(levin_tests levin_examples)
+case $group in
+  libraries) targets=(levin_library_tests) ;;
+  programs) targets=(levin_program_tests levin_examples) ;;
+  all) targets=(levin_tests levin_examples) ;;
+esac
 if [ ${#filters[@]} -gt 0 ] || [[ $preset == emulate* || $preset == cuda || $preset == aarch64 ]]; then
   targets=()
   for name in $(programs_of "$preset"); do targets+=("levin_${name}_tests"); done
@@ -91,7 +104,7 @@ limit=${LEVIN_TEST_TIMEOUT:-$limit}
 [ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests block streams while kernels are launched
 if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of the kernels that were launched
   export LEVIN_EMULATOR_LAUNCHES=$PWD/build/launches.tsv
-  [ ${#filters[@]} -gt 0 ] || rm -f "$LEVIN_EMULATOR_LAUNCHES"
+  [ ${#filters[@]} -gt 0 ] || [ "$group" = programs ] || rm -f "$LEVIN_EMULATOR_LAUNCHES"
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,4 +1,4 @@
-// Log files: JSON lines, events, the report, images. tests/scripts/logs_test.sh reads them with other programs.
+// Log files: JSON lines, events, the report, images. Other programs read them in tests/scripts/programs/logs_test.sh.
 #include <levin/core/io.h>
 
 #include <nlohmann/json.hpp>

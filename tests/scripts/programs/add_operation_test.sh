@@ -1,6 +1,7 @@
 # The lines that docs/adding_an_operation.md gives for a new row are all that it needs: added to a copy of the files, they
 # make an operation whose value and derivatives are right on the CPU and, in the emulator, on CUDA.
 . tests/scripts/lib.sh
+ninja -C "$build" levin_kernels_emulated >/dev/null
 work=$build/add_operation_test
 rm -rf "$work"
 mkdir -p "$work"
