@@ -1,5 +1,5 @@
-// The C interface called from C++, over modules that the tests build; tests/scripts/programs/c_api_test.sh has clients in
-// C and Python, for which "the files of the clients" writes a network.
+// The C interface called from C++, over modules that the tests build; tests/scripts/programs/c_api_test.sh has clients
+// in C and Python, for which "the files of the clients" writes a network.
 #include "c_api/src/handles.h"
 #include "support/comparison.h"
 #include "support/paths.h"
