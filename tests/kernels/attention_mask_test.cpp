@@ -39,7 +39,7 @@ TEST_CASE("masks of every shape: blockwise attention matches the composed form, 
   manual_seed(41);
   for (const DType dtype : {kDouble, kFloat})
     for (const int64_t batch : {2, 9}) {  // two sweeps over blocks, and one problem per task
-      const int64_t rows = 70, columns = 261;
+      const int64_t rows = 100, columns = 325;
       const Heads x(batch, 2, rows, columns, dtype);
       for (const Shape& sizes : std::vector<Shape>{{columns},
                                                    {1},
@@ -57,18 +57,18 @@ TEST_CASE("masks of every shape: blockwise attention matches the composed form, 
 
 TEST_CASE("masks that are views, of another floating type, and expanded by the caller") {
   manual_seed(42);
-  const Heads x(2, 2, 70, 300);
-  check_attention("transposed bool", x.q, x.k, x.v, {.attn_mask = choice({300, 70}).t()});
-  check_attention("transposed", x.q, x.k, x.v, {.attn_mask = added({300, 70}, kDouble).t()});
-  check_attention("every second", x.q, x.k, x.v, {.attn_mask = added({70, 600}, kDouble)(Slice(), Slice(0, 600, 2))});
-  check_attention("expanded", x.q, x.k, x.v, {.attn_mask = added({2, 1, 1, 300}, kDouble).expand({2, 2, 70, 300})});
-  check_attention("expanded rows", x.q, x.k, x.v, {.attn_mask = added({70, 1}, kDouble).expand({70, 300})});
-  check_attention("float32", x.q, x.k, x.v, {.attn_mask = added({70, 300}, kFloat)});
+  const Heads x(2, 2, 100, 340);
+  check_attention("transposed bool", x.q, x.k, x.v, {.attn_mask = choice({340, 100}).t()});
+  check_attention("transposed", x.q, x.k, x.v, {.attn_mask = added({340, 100}, kDouble).t()});
+  check_attention("every second", x.q, x.k, x.v, {.attn_mask = added({100, 680}, kDouble)(Slice(), Slice(0, 680, 2))});
+  check_attention("expanded", x.q, x.k, x.v, {.attn_mask = added({2, 1, 1, 340}, kDouble).expand({2, 2, 100, 340})});
+  check_attention("expanded rows", x.q, x.k, x.v, {.attn_mask = added({100, 1}, kDouble).expand({100, 340})});
+  check_attention("float32", x.q, x.k, x.v, {.attn_mask = added({100, 340}, kFloat)});
 }
 
 TEST_CASE("padding on either side leaves whole blocks of columns hidden") {
   manual_seed(43);
-  const Heads x(3, 1, 70, 600);
+  const Heads x(3, 1, 100, 600);
   Tensor keys = ones({3, 1, 1, 600}, {.dtype = kBool});
   keys(Slice(0, 1), Slice(), Slice(), Slice(0, 520)).fill_(false);   // the first two blocks
   keys(Slice(1, 2), Slice(), Slice(), Slice(30, 600)).fill_(false);  // the last two
@@ -81,8 +81,8 @@ TEST_CASE("padding on either side leaves whole blocks of columns hidden") {
 
 TEST_CASE("scores that are -infinity without a mask give NaN, as a softmax does") {
   const double infinity = std::numeric_limits<double>::infinity();
-  const Tensor q = full({1, 1}, infinity), k = full({300, 1}, -1.0), v = ones({300, 2});
-  for (const Tensor& mask : {Tensor(), ones({300}, {.dtype = kBool}), zeros({300})})
+  const Tensor q = full({1, 1}, infinity), k = full({340, 1}, -1.0), v = ones({340, 2});
+  for (const Tensor& mask : {Tensor(), ones({340}, {.dtype = kBool}), zeros({340})})
     for (const float y : scaled_dot_product_attention(q, k, v, {.attn_mask = mask}).to_vector<float>())
       CHECK(std::isnan(y));
 }
@@ -91,22 +91,22 @@ TEST_CASE("dropout by blocks drops the same weights forward, backward and in the
   manual_seed(44);
   for (const DType dtype : {kDouble, kFloat})
     for (const int64_t batch : {2, 9})
-      for (const int64_t columns : {300, 261, 67}) {  // 67 and 261: rows end inside of a Philox block
-        const Heads x(batch, 2, 70, columns, dtype);
-        const std::string label = std::to_string(batch) + " x 2 x 70 x " + std::to_string(columns);
+      for (const int64_t columns : {340, 325, 67}) {  // 67 and 325: rows end inside of a Philox block
+        const Heads x(batch, 2, 100, columns, dtype);
+        const std::string label = std::to_string(batch) + " x 2 x 100 x " + std::to_string(columns);
         check_attention(label, x.q, x.k, x.v, {.dropout_p = 0.3});
         check_attention(label + ", causal", x.q, x.k, x.v, {.dropout_p = 0.3, .is_causal = true});
         check_attention(label + ", padding", x.q, x.k, x.v,
                         {.attn_mask = choice({batch, 1, 1, columns}), .dropout_p = 0.3});
         check_attention(label + ", masked", x.q, x.k, x.v,
-                        {.attn_mask = added({2, 70, columns}, dtype), .dropout_p = 0.3});
+                        {.attn_mask = added({2, 100, columns}, dtype), .dropout_p = 0.3});
       }
 }
 
 TEST_CASE("the gradient of a mask is summed over several blocks of rows") {
   manual_seed(45);
-  const Heads x(1, 2, 300, 1100);  // 2^18 scores are 238 rows
-  check_attention("all rows", x.q, x.k, x.v, {.attn_mask = added({300, 1100}, kDouble), .dropout_p = 0.2});
+  const Heads x(1, 2, 340, 1100);  // 2^18 scores are 238 rows
+  check_attention("all rows", x.q, x.k, x.v, {.attn_mask = added({340, 1100}, kDouble), .dropout_p = 0.2});
   check_attention("one row", x.q, x.k, x.v, {.attn_mask = added({2, 1, 1100}, kDouble), .dropout_p = 0.2});
 }
 
@@ -132,9 +132,9 @@ TEST_CASE("attention with a mask and dropout has correct first and second deriva
 
 TEST_CASE("second derivatives of blockwise attention equal those of the composed form") {
   manual_seed(48);
-  const Heads x(2, 1, 70, 261);
-  const Tensor kept = dropout_factors({2, 1}, 70, 261, 0.25, kDouble, 49), bias = added({70, 261}, kDouble);
-  const Tensor w = randn({2, 1, 70, 9}, {.dtype = kDouble});
+  const Heads x(2, 1, 100, 325);
+  const Tensor kept = dropout_factors({2, 1}, 100, 325, 0.25, kDouble, 49), bias = added({100, 325}, kDouble);
+  const Tensor w = randn({2, 1, 100, 9}, {.dtype = kDouble});
   const auto second = [&](const auto& attention) {
     const Tensor q = x.q.detach().requires_grad_(), k = x.k.detach().requires_grad_(),
                  v = x.v.detach().requires_grad_(), m = bias.detach().requires_grad_();
@@ -157,8 +157,8 @@ TEST_CASE("a mask and dropout give the same bits on any number of threads") {
   manual_seed(50);
   const int before = num_threads();
   for (const int64_t batch : {1, 10}) {
-    const Heads x(batch, 2, 150, 300, kFloat);
-    const Tensor g = randn({batch, 2, 150, 5}), mask = added({batch, 1, 1, 300}, kFloat);
+    const Heads x(batch, 2, 150, 340, kFloat);
+    const Tensor g = randn({batch, 2, 150, 5}), mask = added({batch, 1, 1, 340}, kFloat);
     const auto run = [&](int threads) {
       set_num_threads(threads);
       manual_seed(51);
@@ -204,11 +204,12 @@ TEST_CASE("dropout of attention weights drops each with its probability and foll
 
 TEST_CASE("grouped queries take a mask and dropout through the blocks") {
   manual_seed(56);
-  const Tensor q = randn({2, 6, 70, 8}, {.dtype = kDouble}), k = randn({2, 2, 261, 8}, {.dtype = kDouble}),
-               v = randn({2, 2, 261, 3}, {.dtype = kDouble});
+  const Tensor q = randn({2, 6, 100, 8}, {.dtype = kDouble}), k = randn({2, 2, 325, 8}, {.dtype = kDouble}),
+               v = randn({2, 2, 325, 3}, {.dtype = kDouble});
   const auto repeated = [](const Tensor& x) { return repeat_interleave(x, 3, 1); };
-  const Tensor kept = dropout_factors({2, 6}, 70, 261, 0.3, kDouble, 57), g = randn({2, 6, 70, 3}, {.dtype = kDouble});
-  for (const Shape& sizes : std::vector<Shape>{{2, 1, 1, 261}, {6, 70, 261}, {2, 6, 70, 261}}) {
+  const Tensor kept = dropout_factors({2, 6}, 100, 325, 0.3, kDouble, 57);
+  const Tensor g = randn({2, 6, 100, 3}, {.dtype = kDouble});
+  for (const Shape& sizes : std::vector<Shape>{{2, 1, 1, 325}, {6, 100, 325}, {2, 6, 100, 325}}) {
     const AttentionOptions o{.attn_mask = added(sizes, kDouble), .dropout_p = 0.3, .enable_gqa = true};
     const auto composed = [&](const Tensor& a, const Tensor& b, const Tensor& c, const AttentionOptions& with) {
       return composed_attention(a, repeated(b), repeated(c), with, kept);

@@ -75,25 +75,27 @@ struct Sizes {
       : rows(q.size(q.dim() - 2)),
         columns(k.size(k.dim() - 2)),
         width(q.size(q.dim() - 1)),
-        value_width(v.size(v.dim() - 1)) {
+        value_width(v.size(v.dim() - 1)),
+        block_rows(row_block(rows)),
+        block_columns(column_block(columns)) {
     for (int d = 0; d < q.dim() - 2; ++d) batch *= q.size(d);
   }
-  int64_t batch = 1, rows, columns, width, value_width;
-  int64_t row_blocks() const { return (rows + kRowBlock - 1) / kRowBlock; }
-  int64_t column_blocks() const { return (columns + kColumnBlock - 1) / kColumnBlock; }
+  int64_t batch = 1, rows, columns, width, value_width, block_rows, block_columns;
+  int64_t row_blocks() const { return (rows + block_rows - 1) / block_rows; }
+  int64_t column_blocks() const { return (columns + block_columns - 1) / block_columns; }
 };
 
 template <class T>
 void forward_block(const AttentionArgs& a, const Sizes& s, int64_t n, int64_t i0, int64_t i1) {
   const AttentionRows<T>& ops = attention_rows<T>();
   const int64_t rows = i1 - i0, end = a.causal ? std::min(s.columns, i1) : s.columns;
-  T* space = scratch<T>(Slot::attention, rows * (kColumnBlock + 2));
-  T *peak = space + rows * kColumnBlock, *sum = peak + rows;
+  T* space = scratch<T>(Slot::attention, rows * (s.block_columns + 2));
+  T *peak = space + rows * s.block_columns, *sum = peak + rows;
   const auto q = matrix_at<T>(a.q, n).from_row(i0), k = matrix_at<T>(a.k, n), v = matrix_at<T>(a.v, n);
   const auto out = matrix_at<T>(a.out, n).from_row(i0);
   BlockMask<T> mask(a.mask, n, s.rows, s.columns);
-  for (int64_t j = 0; j < end; j += kColumnBlock) {
-    const int64_t columns = std::min(kColumnBlock, end - j);
+  for (int64_t j = 0; j < end; j += s.block_columns) {
+    const int64_t columns = std::min(s.block_columns, end - j);
     const Matrix<T> scores{space, columns};
     const ScoreBlock<T> block{space, rows, columns, columns, i0 + 1 - j, a.causal};
     times_transposed(rows, columns, s.width, static_cast<T>(a.scale), q, k.from_row(j), scores);
@@ -112,7 +114,7 @@ void attention(const AttentionArgs& a, Stream&) {
   const Sizes s(a.q, a.k, a.v);
   parallel_for(0, s.batch * s.row_blocks(), 1, [&](int64_t b, int64_t e) {
     for (int64_t task = b; task < e; ++task) {
-      const int64_t i0 = task % s.row_blocks() * kRowBlock, i1 = std::min(s.rows, i0 + kRowBlock);
+      const int64_t i0 = task % s.row_blocks() * s.block_rows, i1 = std::min(s.rows, i0 + s.block_rows);
       if (a.q.dtype == DType::f64) forward_block<double>(a, s, task / s.row_blocks(), i0, i1);
       else forward_block<float>(a, s, task / s.row_blocks(), i0, i1);
     }
@@ -137,16 +139,16 @@ class Backward {
         dv_(matrix_at<T>(a.dv, n)),
         lse_(static_cast<T*>(a.lse.pointer) + n * s.rows),
         mask_(a.mask, n, s.rows, s.columns) {
-    scores_ = scratch<T>(Slot::attention, kRowBlock * (2 * kColumnBlock + 1));
-    ds_ = scores_ + kRowBlock * kColumnBlock;
-    delta_ = ds_ + kRowBlock * kColumnBlock;
+    scores_ = scratch<T>(Slot::attention, s.block_rows * (2 * s.block_columns + 1));
+    ds_ = scores_ + s.block_rows * s.block_columns;
+    delta_ = ds_ + s.block_rows * s.block_columns;
   }
 
   /// Adds the contribution of row block i and column block j to dq's rows, and to those of dk and dv.
   void block(int64_t i, int64_t j, bool into_q, bool into_kv) {
-    const int64_t i0 = i * kRowBlock, rows = std::min(kRowBlock, s_.rows - i0);
-    const int64_t j0 = j * kColumnBlock, end = a_.causal ? std::min(s_.columns, i0 + rows) : s_.columns;
-    const int64_t columns = std::min(kColumnBlock, end - j0);
+    const int64_t i0 = i * s_.block_rows, rows = std::min(s_.block_rows, s_.rows - i0);
+    const int64_t j0 = j * s_.block_columns, end = a_.causal ? std::min(s_.columns, i0 + rows) : s_.columns;
+    const int64_t columns = std::min(s_.block_columns, end - j0);
     if (columns <= 0) return;
     const Matrix<T> scores{scores_, columns}, ds{ds_, columns};
     const Matrix<T> q = q_.from_row(i0), g = g_.from_row(i0), k = k_.from_row(j0);
@@ -168,7 +170,7 @@ class Backward {
 
   /// Sets dk and dv of a column block to zero.
   void clear(int64_t j) {
-    const int64_t j0 = j * kColumnBlock, columns = std::min(kColumnBlock, s_.columns - j0);
+    const int64_t j0 = j * s_.block_columns, columns = std::min(s_.block_columns, s_.columns - j0);
     for (int64_t r = 0; r < columns; ++r) {
       std::fill_n(dk_.from_row(j0 + r).data, s_.width, T(0));
       std::fill_n(dv_.from_row(j0 + r).data, s_.value_width, T(0));

@@ -14,7 +14,21 @@
 
 namespace levin::kernels::cpu {
 
-inline constexpr int64_t kRowBlock = 64, kColumnBlock = 256;
+/// Scores are computed in blocks of about 64 x 256. A small remainder is shared among the blocks: 65 rows are one block.
+inline constexpr int64_t kMostRows = 95, kMostColumns = 320;
+
+/// Returns the rows of each block of `rows` rows but the last.
+inline int64_t row_block(int64_t rows) {
+  const int64_t blocks = std::max<int64_t>(1, (rows + 32) / 64);
+  return std::max<int64_t>(1, (rows + blocks - 1) / blocks);
+}
+
+/// Returns the columns of each block of `columns` columns but the last: a multiple of 4, as random numbers are drawn by
+/// four.
+inline int64_t column_block(int64_t columns) {
+  const int64_t blocks = std::max<int64_t>(1, (columns + 191) / 256);
+  return std::max<int64_t>(4, ((columns + blocks - 1) / blocks + 3) / 4 * 4);
+}
 
 /// Returns matrix number `n` over the leading axes of a tensor.
 template <class T>
@@ -46,7 +60,7 @@ class BlockMask {
   /// Adds the mask to the scores of a block that begins at row i0 and column j0.
   void apply(const ScoreBlock<T>& block, int64_t i0, int64_t j0) const {
     if (!masked()) return;
-    std::array<T, kColumnBlock> space;
+    std::array<T, kMostColumns> space;
     const bool same = (choice_.data ? choice_.step : added_.step) == 0;  // for all rows, as a mask of padded keys
     const T* bias = nullptr;
     for (int64_t r = 0; r < block.rows; ++r) {
@@ -68,17 +82,17 @@ class BlockMask {
   /// Draws the random numbers of a block, which drop() uses.
   void draw(int64_t i0, int64_t j0, int64_t rows, int64_t columns) {
     if (dropout_ == 0.0) return;
-    words_ = scratch<std::uint32_t>(Slot::attention_words, kRowBlock * kColumnBlock);
+    words_ = scratch<std::uint32_t>(Slot::attention_words, kMostRows * kMostColumns);
     for (int64_t r = 0; r < rows; ++r)
       random_words_of(seed_,
                       counter_ + static_cast<std::uint64_t>(i0 + r) * blocks_ + static_cast<std::uint64_t>(j0 / 4),
-                      (columns + 3) / 4, words_ + r * kColumnBlock);
+                      (columns + 3) / 4, words_ + r * kMostColumns);
   }
   /// Drops elements of a block of weights, or of gradients.
   void drop(T* x, int64_t rows, int64_t columns, int64_t step) const {
     if (dropout_ == 0.0) return;
     for (int64_t r = 0; r < rows; ++r)
-      attention_rows<T>().drop(x + r * step, words_ + r * kColumnBlock, columns, dropout_limit(dropout_),
+      attention_rows<T>().drop(x + r * step, words_ + r * kMostColumns, columns, dropout_limit(dropout_),
                                static_cast<T>(dropout_factor(dropout_)));
   }
 
@@ -99,9 +113,9 @@ class BlockMask {
   }
 
   bool hides_all(int64_t i) const {
-    std::array<T, kColumnBlock> space;
-    for (int64_t j = 0; j < columns_; j += kColumnBlock) {
-      const int64_t n = std::min(kColumnBlock, columns_ - j);
+    std::array<T, kMostColumns> space;
+    for (int64_t j = 0; j < columns_; j += kMostColumns) {
+      const int64_t n = std::min(kMostColumns, columns_ - j);
       const T* bias = row(i, j, n, space.data());
       if (!std::all_of(bias, bias + n, [](T b) { return b == -std::numeric_limits<T>::infinity(); })) return false;
     }
