@@ -1,10 +1,10 @@
 #include <levin/autograd/distributions.h>
 
+#include "errors.h"
+
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/autograd/ops/random.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <numbers>
@@ -19,12 +19,12 @@ Shape common(const char* name, const Tensor& a, const Tensor& b) {
   return broadcast_shapes(a.sizes(), b.sizes(), name);
 }
 Shape without_last(const char* name, const Tensor& x) {
-  if (x.dim() < 1) throw ShapeError(fmt::format("[{}] the parameter is (), a last axis is needed.", name));
+  if (x.dim() < 1) fail<ShapeError>("[{}] the parameter is (), a last axis is needed.", name);
   return Shape(x.sizes().begin(), x.sizes().end() - 1);
 }
 
 void require(const char* name, const char* parameter, const Tensor& holds, const char* rule) {
-  if (!all(holds).item<bool>()) throw ValueError(fmt::format("[{}] {} must be {}.", name, parameter, rule));
+  if (!all(holds).item<bool>()) fail<ValueError>("[{}] {} must be {}.", name, parameter, rule);
 }
 void require_positive(const char* name, const char* parameter, const Tensor& x) {
   require(name, parameter, gt(x.detach(), 0), "positive");
@@ -53,7 +53,7 @@ Tensor Distribution::sample(const Shape& sample_sizes, Generator* generator) con
 }
 
 Tensor Distribution::rsample(const Shape&, Generator*) const {
-  throw ValueError(fmt::format("[{}] its samples have no gradient; use sample() and log_prob().", name_));
+  fail<ValueError>("[{}] its samples have no gradient; use sample() and log_prob().", name_);
 }
 
 Tensor Distribution::stddev() const { return sqrt(variance()); }

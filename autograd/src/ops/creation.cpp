@@ -1,15 +1,14 @@
 // Creation of tensors.
 
-#include "spectral/complex.h"
+#include "../errors.h"
 #include "elementwise/common.h"
+#include "spectral/complex.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/creation.h>
 #include <levin/kernels/random.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -46,9 +45,7 @@ PhiloxState reserve(Generator* generator, int64_t numel, int words, const Stream
 }
 
 void require_floating(const char* op, DType t) {
-  if (!is_floating(t))
-    throw DTypeError(
-        fmt::format("[{}] {} numbers are not floating; use randint or .dtype = kFloat32.", op, name_of(t)));
+  if (!is_floating(t)) fail<DTypeError>("[{}] {} numbers are not floating; use randint or .dtype = kFloat32.", op, t);
 }
 
 using RandomKernel = kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>;
@@ -89,8 +86,8 @@ Tensor drawn(const char* op, const RandomKernel& kernel, const Shape& sizes, con
 }
 
 [[noreturn]] void bad_range(double start, double end, double step) {
-  throw ValueError(fmt::format("[arange] steps of {} never lead from {} to {}; use a step of the other sign, not 0.",
-                               step, start, end));
+  fail<ValueError>("[arange] steps of {} never lead from {} to {}; use a step of the other sign, not 0.", step, start,
+                   end);
 }
 
 int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step, bool integers) {
@@ -136,7 +133,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& optio
 }
 
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options) {
-  if (steps < 0) throw ValueError(fmt::format("[linspace] {} steps are fewer than none; use 0 or more.", steps));
+  if (steps < 0) fail<ValueError>("[linspace] {} steps are fewer than none; use 0 or more.", steps);
   refuse_bool("linspace", options.dtype.value_or(DType::f32), ".dtype = kFloat32");
   Tensor t = empty({steps}, options);
   Stream stream = current_stream(t.device());
@@ -173,8 +170,7 @@ Tensor randn(const Shape& sizes, const TensorOptions& options) {
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, const TensorOptions& options) {
-  if (low >= high)
-    throw ValueError(fmt::format("[randint] no integer lies in [{}, {}); high must exceed low.", low, high));
+  if (low >= high) fail<ValueError>("[randint] no integer lies in [{}, {}); high must exceed low.", low, high);
   TensorOptions chosen = options;
   if (!chosen.dtype) chosen.dtype = DType::i64;
   refuse_bool("randint", *chosen.dtype, "bernoulli");
@@ -185,7 +181,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, const TensorOption
 }
 
 Tensor randperm(int64_t n, const TensorOptions& options) {
-  if (n < 0) throw ValueError(fmt::format("[randperm] {} elements are fewer than none; use 0 or more.", n));
+  if (n < 0) fail<ValueError>("[randperm] {} elements are fewer than none; use 0 or more.", n);
   std::vector<int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});
   Generator& g = options.generator ? *options.generator : default_generator();
@@ -217,14 +213,12 @@ Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const TensorOpti
 }
 
 const Tensor& uniform_(const Tensor& t, double low, double high, Generator* generator) {
-  if (!(low <= high))
-    throw ValueError(fmt::format("[uniform_] the range [{}, {}) is empty; low must not exceed high.", low, high));
+  if (!(low <= high)) fail<ValueError>("[uniform_] the range [{}, {}) is empty; low must not exceed high.", low, high);
   return draw_in_place("uniform_", kernels::uniform, t, low, high, generator);
 }
 
 const Tensor& normal_(const Tensor& t, double mean, double std, Generator* generator) {
-  if (!(std >= 0))
-    throw ValueError(fmt::format("[normal_] a standard deviation of {} is impossible; use 0 or more.", std));
+  if (!(std >= 0)) fail<ValueError>("[normal_] a standard deviation of {} is impossible; use 0 or more.", std);
   return draw_in_place("normal_", kernels::normal, t, mean, std, generator);
 }
 

@@ -1,13 +1,12 @@
 #include "dropout.h"
 
+#include "../errors.h"
 #include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/random.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -39,9 +38,9 @@ Tensor ops::dropout_at(const Tensor& x, double p, const PhiloxState& state) {
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  if (!(p >= 0.0 && p <= 1.0)) throw ValueError(fmt::format("[dropout] the probability {} is not in [0, 1].", p));
+  if (!(p >= 0.0 && p <= 1.0)) fail<ValueError>("[dropout] the probability {} is not in [0, 1].", p);
   if (!x.is_floating()) {
-    throw DTypeError(fmt::format("[dropout] {} cannot be scaled; convert it with x.to(kFloat32).", name_of(x.dtype())));
+    fail<DTypeError>("[dropout] {} cannot be scaled; convert it with x.to(kFloat32).", x.dtype());
   }
   if (!training || p == 0.0) return x;
   Generator& g = generator ? *generator : default_generator();

@@ -1,5 +1,6 @@
 // Losses and their gradients.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -11,8 +12,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/kernels/loss.h>
-
-#include <fmt/format.h>
 
 #include <limits>
 
@@ -35,7 +34,7 @@ Tensor reduced(const Tensor& loss, Reduction r) {
 /// Returns the axis of the classes of x, which is (B, C, ...), or (C) without a batch.
 int class_axis(const char* op, const Argument& x) {
   if (x.tensor.dim() == 0)
-    throw ShapeError(fmt::format("[{}] {} is (), but (batch, classes, ...) or (classes,) is needed.", op, x.name));
+    fail<ShapeError>("[{}] {} is (), but (batch, classes, ...) or (classes,) is needed.", op, x.name);
   return x.tensor.dim() == 1 ? 0 : 1;
 }
 
@@ -43,8 +42,7 @@ void check_weight(const char* op, const Tensor& weight, const Argument& x) {
   if (!weight.defined()) return;
   const int64_t classes = x.tensor.sizes()[class_axis(op, x)];
   if (weight.sizes() != Shape{classes})
-    throw ShapeError(fmt::format("[{}] weight is {}, but {} classes need ({},).", op, to_string(weight.sizes()),
-                                 classes, classes));
+    fail<ShapeError>("[{}] weight is {}, but {} classes need ({},).", op, weight.sizes(), classes, classes);
   check_same_dtype(op, {x, {"weight", weight}});
 }
 
@@ -54,8 +52,8 @@ Tensor checked_labels(const char* op, const Argument& x, const Tensor& target) {
   expected.erase(class_axis(op, x));
   const Tensor labels = as_int64(op, {"target", target});
   if (labels.sizes() != expected)
-    throw ShapeError(fmt::format("[{}] target is {}, expected {} for {} of {}.", op, to_string(target.sizes()),
-                                 to_string(expected), x.name, to_string(x.tensor.sizes())));
+    fail<ShapeError>("[{}] target is {}, expected {} for {} of {}.", op, target.sizes(), expected, x.name,
+                     x.tensor.sizes());
   return labels;
 }
 
@@ -165,10 +163,8 @@ Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, con
   args.dx = dx.tensor_view();
   Stream stream = current_stream(dx.device());
   kernels::cross_entropy_backward(args, stream);
-  if (Context* c = record("cross_entropy_backward", dx, {g, t.x, t.target}, second_gradients)) {
-    c->save(g, t.x, t.target, t.weight, t.lse, t.norm);
-    c->set(s);
-  }
+  if (Context* c = record("cross_entropy_backward", dx, {g, t.x, t.target}, second_gradients))
+    c->save(g, t.x, t.target, t.weight, t.lse, t.norm).set(s);
   return dx;
 }
 
@@ -199,10 +195,8 @@ Tensor fused_cross_entropy(const Tensor& x, const Tensor& target, const CrossEnt
   args.out = loss.tensor_view();
   Stream stream = current_stream(x.device());
   kernels::cross_entropy(args, stream);
-  if (Context* c = record("cross_entropy", loss, {x, target}, first_gradients)) {
-    c->save(x, target, t.weight, t.lse, t.norm);
-    c->set(s);
-  }
+  if (Context* c = record("cross_entropy", loss, {x, target}, first_gradients))
+    c->save(x, target, t.weight, t.lse, t.norm).set(s);
   return loss;
 }
 
@@ -248,10 +242,8 @@ Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, cons
         if (k.needs(2)) grads[2] = neg(mul(scaled, g1));
         for (Tensor& d : grads) d = rounded(d, v.dtype());
         return grads;
-      })) {
-    c->save(g, x, target);
-    c->set(s);
-  }
+      }))
+    c->save(g, x, target).set(s);
   return dx;
 }
 
@@ -268,10 +260,8 @@ Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
         const auto of_target = [&] { return mul(mul(widened(x1), widened(g)), -bce_scale(state, x1.numel())); };
         return {k.needs(0) ? bce_backward(g, x1, k.saved(1), state) : Tensor(),
                 k.needs(1) ? to(of_target(), x1.dtype()) : Tensor()};
-      })) {
-    c->save(x, target);
-    c->set(s);
-  }
+      }))
+    c->save(x, target).set(s);
   return loss;
 }
 
@@ -305,8 +295,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     return to(cross_entropy(to(logits, kFloat32), widened(target), wide), logits.dtype());
   }
   if (options.label_smoothing < 0.0 || options.label_smoothing > 1.0)
-    throw ValueError(
-        fmt::format("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing));
+    fail<ValueError>("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing);
   const bool probabilities = target.is_floating() && logits.dim() > 0 && target.sizes() == logits.sizes();
   const Tensor truth =
       probabilities ? to(target, logits.dtype()) : checked_labels("cross_entropy", {"logits", logits}, target);
@@ -343,8 +332,8 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
   LEVIN_AUTOCAST(float32, bce_with_logits, logits, target, options);
   check_floating("bce_with_logits", logits);
   if (target.sizes() != logits.sizes())
-    throw ShapeError(fmt::format("[bce_with_logits] target is {}, logits are {}: they have to be of one size.",
-                                 to_string(target.sizes()), to_string(logits.sizes())));
+    fail<ShapeError>("[bce_with_logits] target is {}, logits are {}: they have to be of one size.", target.sizes(),
+                     logits.sizes());
   if (bce_needs_float32(logits, options))
     return to(bce_with_logits(to(logits, kFloat32), to(target, kFloat32), in_float32(options)), logits.dtype());
   if (options.weight.defined() || options.pos_weight.defined())

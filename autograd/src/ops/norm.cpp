@@ -1,6 +1,7 @@
 // Batch norm, layer norm and their gradients. The second derivative is composed of public operations, with the same
 // formula for both: they differ only in the axes over which they average.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -112,10 +113,8 @@ NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const T
         const bool of_weight = k.needs(2) && s.weight.defined();
         return {rounded(s.g, g1.dtype()), rounded(s.x, x1.dtype()),
                 of_weight ? to(sum(s.weight, all_but_channels(dims)), weight1.dtype()) : Tensor()};
-      })) {
-    c->save(g, x, weight);
-    c->set(state);
-  }
+      }))
+    c->save(g, x, weight).set(state);
   return r;
 }
 
@@ -141,10 +140,8 @@ NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const T
                                                 widened(grads[1]), widened(grads[2]), axes, second_eps);
         return {rounded(s.g, g1.dtype()), rounded(s.x, x1.dtype()),
                 k.needs(2) ? rounded(s.weight, x1.dtype()) : Tensor()};
-      })) {
-    c->save(g, x, weight);
-    c->set(std::pair<double, int>(eps, normalized.size()));
-  }
+      }))
+    c->save(g, x, weight).set(std::pair<double, int>(eps, normalized.size()));
   return r;
 }
 
@@ -153,12 +150,10 @@ void check_parameter(const char* op, const char* name, const Tensor& p, const Te
                      DType type) {
   if (!p.defined()) return;
   if (p.sizes() != sizes)
-    throw ShapeError(fmt::format("[{}] {} is {}, but x of {} needs {}.", op, name, to_string(p.sizes()),
-                                 to_string(x.sizes()), to_string(sizes)));
+    fail<ShapeError>("[{}] {} is {}, but x of {} needs {}.", op, name, p.sizes(), x.sizes(), sizes);
   if (p.dtype() != type)
-    throw DTypeError(fmt::format("[{}] {} is {}, x is {}{}. Convert one with x.to(dtype).", op, name,
-                                 name_of(p.dtype()), name_of(x.dtype()),
-                                 type == x.dtype() ? "" : fmt::format(" and other parameters are {}", name_of(type))));
+    fail<DTypeError>("[{}] {} is {}, x is {}{}. Convert one with x.to(dtype).", op, name, p.dtype(), x.dtype(),
+                     type == x.dtype() ? "" : fmt::format(" and other parameters are {}", name_of(type)));
 }
 
 /// Returns the type of batch norm's parameters: x's type, or float32 with a 16-bit x, as under autocast. All must have
@@ -173,8 +168,7 @@ void check_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor&
                       const Tensor& bias, const BatchNormOptions& options) {
   check_floating("batch_norm", x);
   if (x.dim() < 2)
-    throw ShapeError(fmt::format("[batch_norm] x is {}, but (batch, channels, ...) is needed; unsqueeze an axis?",
-                                 to_string(x.sizes())));
+    fail<ShapeError>("[batch_norm] x is {}, but (batch, channels, ...) is needed; unsqueeze an axis?", x.sizes());
   const Shape channels{x.sizes()[1]};
   const DType type = parameter_type(x, {weight, bias, running_mean, running_var});
   check_parameter("batch_norm", "weight", weight, x, channels, type);
@@ -184,10 +178,10 @@ void check_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor&
   if (!options.training && !(running_mean.defined() && running_var.defined()))
     throw ValueError("[batch_norm] evaluation needs running_mean and running_var; pass them, or {.training = true}.");
   if (options.training && x.sizes()[1] != 0 && x.numel() / x.sizes()[1] < 2)
-    throw ValueError(
-        fmt::format("[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a "
-                    "larger batch, or eval().",
-                    to_string(x.sizes())));
+    fail<ValueError>(
+        "[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a larger batch, or "
+        "eval().",
+        x.sizes());
 }
 
 /// Stores the new running statistics `now`, which are in the same memory, or in a copy of another type or layout.
@@ -244,10 +238,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
                        options.training}, stream);
   if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
   if (Context* c =
-          record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients)) {
-    c->save(x, weight, mean, rstd);
-    c->set(BatchState{options.eps, parameter_type(x, {weight, bias, running_mean, running_var})});
-  }
+          record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients))
+    c->save(x, weight, mean, rstd)
+        .set(BatchState{options.eps, parameter_type(x, {weight, bias, running_mean, running_var})});
   return y;
 }
 
@@ -261,8 +254,8 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   check_floating("layer_norm", x);
   const int lead = x.dim() - normalized_shape.size();
   if (normalized_shape.empty() || lead < 0 || Shape(x.sizes().begin() + lead, x.sizes().end()) != normalized_shape)
-    throw ShapeError(fmt::format("[layer_norm] x is {}, but its last sizes have to be normalized_shape, {}.",
-                                 to_string(x.sizes()), to_string(normalized_shape)));
+    fail<ShapeError>("[layer_norm] x is {}, but its last sizes have to be normalized_shape, {}.", x.sizes(),
+                     normalized_shape);
   check_parameter("layer_norm", "weight", weight, x, normalized_shape, x.dtype());
   check_parameter("layer_norm", "bias", bias, x, normalized_shape, x.dtype());
   const Shape rows(x.sizes().begin(), x.sizes().begin() + lead);
@@ -286,10 +279,8 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
         NormGradients r = layer_norm_backward(Wanted(k, g, x1, weight1), g, x1, weight1, k.saved(2), k.saved(3),
                                               s.normalized, s.eps);
         return {r.dx, k.needs(1) ? r.dweight : Tensor(), k.needs(2) ? r.dbias : Tensor()};
-      })) {
-    c->save(x, weight, mean, rstd);
-    c->set(State{normalized_shape, eps});
-  }
+      }))
+    c->save(x, weight, mean, rstd).set(State{normalized_shape, eps});
   return y;
 }
 

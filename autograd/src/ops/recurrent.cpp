@@ -4,6 +4,7 @@
 
 #include <levin/autograd/ops/recurrent.h>
 
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -16,8 +17,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/matmul.h>
 #include <levin/kernels/recurrent.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -61,8 +60,7 @@ void check(const Plan& p, const Tensor& x, const RecurrentInputs& in, const Recu
   const Shape state{p.batch, p.hidden};
   const auto expect = [&](const char* name, const Tensor& t, const Shape& sizes) {
     if (t.sizes() != sizes)
-      throw ShapeError(fmt::format("[{}] {} is {}, but from_input of {} needs {}.", kName, name, to_string(t.sizes()),
-                                   to_string(x.sizes()), to_string(sizes)));
+      fail<ShapeError>("[{}] {} is {}, but from_input of {} needs {}.", kName, name, t.sizes(), x.sizes(), sizes);
   };
   expect("h", in.h, state);
   if (p.cell == RecurrentCell::lstm) expect("c", in.c, state);
@@ -77,8 +75,8 @@ void check(const Plan& p, const Tensor& x, const RecurrentInputs& in, const Recu
 Plan plan_of(RecurrentCell cell, const Tensor& x, bool reverse) {
   const int64_t gates = kernels_of(cell).gates;
   if (x.dim() != 3 || x.size(0) == 0 || x.size(2) % gates != 0)
-    throw ShapeError(fmt::format("[{}] from_input is {}, but (T, B, {} * H) with a step at least is needed.", kName,
-                                 to_string(x.sizes()), gates));
+    fail<ShapeError>("[{}] from_input is {}, but (T, B, {} * H) with a step at least is needed.", kName, x.sizes(),
+                     gates);
   return {cell, reverse, x.size(0), x.size(1), x.size(2) / gates, x.size(2)};
 }
 
@@ -263,10 +261,8 @@ std::pair<Tensor, Tensor> recurrent_steps(RecurrentCell cell, const Tensor& from
     const int64_t last = recorded ? p.after(p.step(p.steps - 1)) : 0;
     outputs.push_back(alias(s.c, state, contiguous_strides(state), last * of_a_step));
   }
-  if (Context* k = record("recurrent_steps", outputs, Tensors{from_input, h, c, weight, bias}, fused_gradients)) {
-    k->save(from_input, h, c, weight, bias, lengths, s.h, s.c, s.gates);
-    k->set(p);
-  }
+  if (Context* k = record("recurrent_steps", outputs, Tensors{from_input, h, c, weight, bias}, fused_gradients))
+    k->save(from_input, h, c, weight, bias, lengths, s.h, s.c, s.gates).set(p);
   return {y, outputs.size() > 1 ? outputs[1] : Tensor()};
 }
 

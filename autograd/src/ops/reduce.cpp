@@ -1,5 +1,6 @@
 // Reductions and their gradients.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "spectral/complex.h"
 #include "values.h"
@@ -13,8 +14,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/reduce.h>
 #include <levin/kernels/scan.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -61,8 +60,8 @@ Tensor spread(Context& k, const Tensor& g) { return expand(keep_axes(g, k.get<Sh
 
 void refuse_empty(const char* op, const Tensor& x, int64_t outputs) {
   if (x.numel() == 0 && outputs != 0)
-    throw ShapeError(fmt::format("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.",
-                                 op, to_string(x.sizes())));
+    fail<ShapeError>("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.", op,
+                     x.sizes());
 }
 
 /// Splits g evenly among the elements that `ties` marks; they are counted in int64, since 16-bit floats end at 65,504.
@@ -90,11 +89,7 @@ Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tenso
   Stream stream = current_stream(x.device());
   kernel({r.view, x.tensor_view()}, stream);
   LEVIN_TRACE_REDUCTION(kernel.name());
-  if (Context* c = record(op, r.out, {x}, backward)) {
-    c->save(x);
-    c->save_output(r.out);
-    c->set(r.kept);
-  }
+  if (Context* c = record(op, r.out, {x}, backward)) c->save(x).save_output(r.out).set(r.kept);
   return r.out;
 }
 
@@ -122,10 +117,8 @@ ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor
         const auto& [kept_sizes, along] = k.get<std::pair<Shape, int>>();
         return {scatter_add(zeros(in.sizes, {.dtype = g.dtype(), .device = g.device()}), along,
                             reshape(k.saved(0), kept_sizes), keep_axes(g, kept_sizes))};
-      })) {
-    c->save(result.indices);
-    c->set(std::pair<Shape, int>(kept, wrapped));
-  }
+      }))
+    c->save(result.indices).set(std::pair<Shape, int>(kept, wrapped));
   return result;
 }
 
@@ -215,10 +208,8 @@ Tensor log_sum_exp(const Tensor& z, const Shape& axes) {
   }
   if (Context* c = record("logsumexp", y, {z}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(g, exp(sub(k.saved(0), k.saved(1))))};
-      })) {
-    c->save(z);
-    c->save_output(y);
-  }
+      }))
+    c->save(z).save_output(y);
   return y;
 }
 
@@ -270,8 +261,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   bool fits = lead >= 0;
   for (int d = 0; fits && d < sizes.size(); ++d) fits = sizes[d] == x.sizes()[lead + d] || sizes[d] == 1;
   if (!fits)
-    throw ShapeError(fmt::format("[sum_to_size] {} does not broadcast to {}; each size has to be 1 or x's.",
-                                 to_string(sizes), to_string(x.sizes())));
+    fail<ShapeError>("[sum_to_size] {} does not broadcast to {}; each size has to be 1 or x's.", sizes, x.sizes());
   if (x.is_complex()) {
     Shape with_parts = sizes;
     with_parts.push_back(2);
@@ -298,10 +288,8 @@ Tensor prod(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_TRACE_REDUCTION("prod");
   if (Context* c = record("prod", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(product_of_others(k.saved(0), k.get<Shape>()), keep_axes(g, k.get<Shape>()))};
-      })) {
-    c->save(x);
-    c->set(r.kept);
-  }
+      }))
+    c->save(x).set(r.kept);
   return r.out;
 }
 LEVIN_OF_DTYPE(prod)
@@ -367,11 +355,8 @@ Tensor norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
   kernels::norm({r.view, x.tensor_view(), p}, stream);
   LEVIN_TRACE_REDUCTION("norm", {"p", p});
   if (Context* c =
-          record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; })) {
-    c->save(x);
-    c->save_output(r.out);
-    c->set(std::pair<Shape, double>(r.kept, p));
-  }
+          record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; }))
+    c->save(x).save_output(r.out).set(std::pair<Shape, double>(r.kept, p));
   return r.out;
 }
 

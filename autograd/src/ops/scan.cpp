@@ -1,6 +1,7 @@
 // Cumulative sums, products and extrema along an axis, and sorting, with their gradients. The gradient of a sorted
 // value goes back to the position that it came from.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -13,8 +14,6 @@
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/scan.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
@@ -64,11 +63,8 @@ Tensor recurrence(const Tensor& a, const Tensor& b, int axis, bool reverse) {
         if (!k.needs(0)) return {Tensor(), db};
         const Tensor out = k.saved(1);
         return {reversed ? mul(before(db, along, 0), out) : mul(db, before(out, along, 0)), db};
-      })) {
-    c->save(a);
-    c->save_output(y);
-    c->set(std::pair<int, bool>(axis, reverse));
-  }
+      }))
+    c->save(a).save_output(y).set(std::pair<int, bool>(axis, reverse));
   return y;
 }
 
@@ -84,10 +80,8 @@ ValuesIndices cumulative_extremum(const char* op, const ExtremumKernel& kernel, 
   if (Context* c = record(op, y.values, {x}, [](Context& k, const Tensor& g) -> Grads {
         if (g.dim() == 0) return {g};
         return {scatter_add(zeros(g.sizes(), like(g)), k.get<int>(), k.saved(0), g)};
-      })) {
-    c->save(y.indices);
-    c->set(along);
-  }
+      }))
+    c->save(y.indices).set(along);
   return y;
 }
 
@@ -115,11 +109,8 @@ Tensor cumprod(const Tensor& x, int64_t axis) {
   if (Context* c = record("cumprod", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const int at = k.get<int>();
         return {mul(before(k.saved(1), at, 1), recurrence(k.saved(0), g, at, true))};
-      })) {
-    c->save(x);
-    c->save_output(y);
-    c->set(along);
-  }
+      }))
+    c->save(x).save_output(y).set(along);
   return y;
 }
 
@@ -167,10 +158,8 @@ ValuesIndices first_of(const char* op, const kernels::Kernel<void(const kernels:
   LEVIN_TRACE("topk", {x}, {values, indices}, {{"axis", line.axis}, {"k", line.k}, {"largest", line.descending}});
   if (Context* c = record(op, values, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
-      })) {
-    c->save(indices);
-    c->set(line.axis);
-  }
+      }))
+    c->save(indices).set(line.axis);
   return {values, indices};
 }
 
@@ -190,8 +179,7 @@ ValuesIndices topk(const Tensor& x, int64_t k, int64_t axis, bool largest) {
   const int a = wrap_axis(axis, x.dim(), "topk");
   const int64_t n = x.dim() == 0 ? 1 : x.sizes()[a];
   if (k < 0 || k > n)
-    throw ValueError(
-        fmt::format("[topk] k = {} is out of range: axis {} of {} has {} elements.", k, a, to_string(x.sizes()), n));
+    fail<ValueError>("[topk] k = {} is out of range: axis {} of {} has {} elements.", k, a, x.sizes(), n);
   return first_of("topk", kernels::topk, x, {a, k, largest});
 }
 

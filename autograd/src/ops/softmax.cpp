@@ -9,8 +9,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/softmax.h>
 
-#include <fmt/format.h>
-
 namespace levin {
 
 using namespace ops;
@@ -44,10 +42,8 @@ Tensor softmax_backward(const Tensor& g, const Tensor& y, int axis) {
         const Tensor inner = sum(mul(g1, y1), {along}, true), outer = sum(mul(v, y1), {along}, true);
         return {k.needs(0) ? softmax_backward(v, y1, along) : Tensor(),
                 k.needs(1) ? sub(mul(v, sub(g1, inner)), mul(g1, outer)) : Tensor()};
-      })) {
-    c->save(g, y);
-    c->set(axis);
-  }
+      }))
+    c->save(g, y).set(axis);
   return dx;
 }
 
@@ -59,10 +55,8 @@ Tensor log_softmax_backward(const Tensor& g, const Tensor& y, int axis) {
         const Tensor p = exp(y1);
         return {k.needs(0) ? sub(v, sum(mul(v, p), {along}, true)) : Tensor(),
                 k.needs(1) ? neg(mul(mul(v, p), sum(g1, {along}, true))) : Tensor()};
-      })) {
-    c->save(g, y);
-    c->set(axis);
-  }
+      }))
+    c->save(g, y).set(axis);
   return dx;
 }
 
@@ -73,10 +67,7 @@ Tensor forward(const char* op, const ForwardKernel& kernel, const Tensor& x, int
   split_sizes(args, x.sizes(), axis);
   Stream stream = current_stream(x.device());
   kernel(args, stream);
-  if (Context* c = record(op, y, {x}, backward)) {
-    c->save_output(y);
-    c->set(axis);
-  }
+  if (Context* c = record(op, y, {x}, backward)) c->save_output(y).set(axis);
   return y;
 }
 

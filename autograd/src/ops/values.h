@@ -1,20 +1,20 @@
 #pragma once
 // Checks and conversions of inputs that operations make before they call a kernel.
 
+#include "../errors.h"
+
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/kernels/kernel.h>
-
-#include <fmt/format.h>
 
 namespace levin::ops {
 
 /// Throws DTypeError unless x holds floating-point values.
 inline void check_floating(const char* op, const Tensor& x, const char* name = "x") {
   if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, {} is {}; convert it with {}.to(kFloat32).", op,
-                                 name, name_of(x.dtype()), name));
+    fail<DTypeError>("[{}] needs floating-point values, {} is {}; convert it with {}.to(kFloat32).", op, name,
+                     x.dtype(), name);
 }
 
 /// A tensor and its name in messages.

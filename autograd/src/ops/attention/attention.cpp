@@ -1,5 +1,6 @@
 // Scaled dot-product attention by blocks.
 
+#include "../../errors.h"
 #include "../autocast.h"
 #include "../layout.h"
 #include "../values.h"
@@ -40,44 +41,40 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   check_same_dtype(kAttention, {{"q", q}, {"k", k}, {"v", v}});
   check_floating(kAttention, q, "q");
   if (q.device() != k.device() || q.device() != v.device())
-    throw DeviceError(fmt::format("[{}] q is on {}, k on {}, v on {}. Move them with x.to(device).", kAttention,
-                                  to_string(q.device()), to_string(k.device()), to_string(v.device())));
+    fail<DeviceError>("[{}] q is on {}, k on {}, v on {}. Move them with x.to(device).", kAttention, q.device(),
+                      k.device(), v.device());
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
-    throw ShapeError(fmt::format("[{}] {}: each needs two dimensions at least.", kAttention, shapes()));
-  if (q.size(-1) != k.size(-1))
-    throw ShapeError(fmt::format("[{}] {}: the last sizes of q and k differ.", kAttention, shapes()));
-  if (k.size(-2) != v.size(-2))
-    throw ShapeError(fmt::format("[{}] {}: k and v differ in length.", kAttention, shapes()));
+    fail<ShapeError>("[{}] {}: each needs two dimensions at least.", kAttention, shapes());
+  if (q.size(-1) != k.size(-1)) fail<ShapeError>("[{}] {}: the last sizes of q and k differ.", kAttention, shapes());
+  if (k.size(-2) != v.size(-2)) fail<ShapeError>("[{}] {}: k and v differ in length.", kAttention, shapes());
   if (k.size(-2) == 0 || q.size(-1) == 0)
-    throw ShapeError(fmt::format("[{}] {}: there is nothing to attend to.", kAttention, shapes()));
+    fail<ShapeError>("[{}] {}: there is nothing to attend to.", kAttention, shapes());
   if (!(o.dropout_p >= 0.0 && o.dropout_p <= 1.0))
-    throw ValueError(
-        fmt::format("[{}] dropout_p {} is no probability; it must be between 0 and 1.", kAttention, o.dropout_p));
+    fail<ValueError>("[{}] dropout_p {} is no probability; it must be between 0 and 1.", kAttention, o.dropout_p);
 }
 
 void check_mask(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const Tensor& mask = o.attn_mask;
   if (!mask.defined()) return;
   if (o.is_causal)
-    throw ValueError(
-        fmt::format("[{}] attn_mask and is_causal exclude each other; put the triangle into the mask.", kAttention));
+    fail<ValueError>("[{}] attn_mask and is_causal exclude each other; put the triangle into the mask.", kAttention);
   if (mask.dtype() != kBool && !mask.is_floating())
-    throw DTypeError(
-        fmt::format("[{}] attn_mask is {}; bool or a floating type is needed.", kAttention, name_of(mask.dtype())));
+    fail<DTypeError>("[{}] attn_mask is {}; bool or a floating type is needed.", kAttention, mask.dtype());
   const Shape scores = with_matrix(common_leading(q, k, v, o.enable_gqa), q.size(-2), k.size(-2));
   bool fits = mask.dim() <= scores.size();
   for (int d = 1; fits && d <= mask.dim(); ++d) fits = mask.size(-d) == 1 || mask.size(-d) == scores[scores.size() - d];
   if (!fits)
-    throw ShapeError(fmt::format("[{}] attn_mask is {}, which does not broadcast to the scores of shape {}.",
-                                 kAttention, to_string(mask.sizes()), to_string(scores)));
+    fail<ShapeError>("[{}] attn_mask is {}, which does not broadcast to the scores of shape {}.", kAttention,
+                     mask.sizes(), scores);
 }
 
 void check_heads(const Tensor& q, const Tensor& k, const Tensor& v) {
   const bool have_heads = q.dim() > 2 && k.dim() > 2 && v.dim() > 2;
   if (!have_heads || k.size(-3) != v.size(-3) || k.size(-3) == 0 || q.size(-3) % k.size(-3) != 0)
-    throw ShapeError(fmt::format("[{}] q is {}, k {}, v {}: with enable_gqa, axis -3 holds the heads, of which k and v "
-                                 "have as many, and q a multiple.",
-                                 kAttention, to_string(q.sizes()), to_string(k.sizes()), to_string(v.sizes())));
+    fail<ShapeError>(
+        "[{}] q is {}, k {}, v {}: with enable_gqa, axis -3 holds the heads, of which k and v have as many, and q a "
+        "multiple.",
+        kAttention, q.sizes(), k.sizes(), v.sizes());
 }
 
 /// Groups the heads of q, so that those of k and v broadcast over a group: no head is copied.
@@ -172,12 +169,8 @@ Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
   kernels::attention({y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale,
                       plan.causal, kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
                      stream);
-  if (Context* c = record(kAttention, y, {x.q, x.k, x.v, x.mask}, fused_gradients)) {
-    c->save(x.q, x.k, x.v);
-    c->save_output(y);
-    c->save(lse, x.mask);
-    c->set(plan);
-  }
+  if (Context* c = record(kAttention, y, {x.q, x.k, x.v, x.mask}, fused_gradients))
+    c->save(x.q, x.k, x.v).save_output(y).save(lse, x.mask).set(plan);
   return y;
 }
 

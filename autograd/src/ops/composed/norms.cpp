@@ -1,5 +1,6 @@
 // Normalisations that are compositions of others.
 
+#include "../../errors.h"
 #include "../autocast.h"
 #include "../values.h"
 
@@ -15,8 +16,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/norm.h>
 
-#include <fmt/format.h>
-
 #include <limits>
 
 namespace levin {
@@ -29,8 +28,8 @@ void check_per_channel(const char* op, const Tensor& x, const Tensor& weight, co
   for (const Argument& a : {Argument{"weight", weight}, Argument{"bias", bias}}) {
     if (!a.tensor.defined()) continue;
     if (a.tensor.sizes() != Shape{x.size(1)})
-      throw ShapeError(fmt::format("[{}] {} is {}, but {} channels need ({},).", op, a.name,
-                                   to_string(a.tensor.sizes()), x.size(1), x.size(1)));
+      fail<ShapeError>("[{}] {} is {}, but {} channels need ({},).", op, a.name, a.tensor.sizes(), x.size(1),
+                       x.size(1));
   }
 }
 
@@ -163,10 +162,8 @@ Tensor fused_group_norm(const char* op, const Tensor& x, const Tensor& weight, c
       y = to(scaled_per_channel(op, normalized, weight, bias), x.dtype());
     }
   }
-  if (Context* c = record("group_norm", y, {x, weight, bias}, group_norm_gradients)) {
-    c->save(x, weight, bias, mean, rstd);
-    c->set(n);
-  }
+  if (Context* c = record("group_norm", y, {x, weight, bias}, group_norm_gradients))
+    c->save(x, weight, bias, mean, rstd).set(n);
   return y;
 }
 
@@ -205,10 +202,7 @@ Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, const RmsNorm& n) {
   Tensor y = empty(x.sizes(), like(x));
   Stream stream = current_stream(x.device());
   kernels::rms_norm({y.tensor_view(), source.tensor_view(), view_of(w), view_of(rstd), rows, n.columns, n.eps}, stream);
-  if (Context* c = record("rms_norm", y, {x, weight}, rms_norm_gradients)) {
-    c->save(x, weight, rstd);
-    c->set(n);
-  }
+  if (Context* c = record("rms_norm", y, {x, weight}, rms_norm_gradients)) c->save(x, weight, rstd).set(n);
   return y;
 }
 
@@ -219,10 +213,9 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
   LEVIN_TRACE_CALL(group_norm(x, num_groups, weight, bias, eps), "group_norm", {x, weight, bias},
                    {{"groups", num_groups}, {"eps", eps}});
   check_floating("group_norm", x);
-  if (x.dim() < 2)
-    throw ShapeError(fmt::format("[group_norm] the input is {}, expected is (B, C, ...).", to_string(x.sizes())));
+  if (x.dim() < 2) fail<ShapeError>("[group_norm] the input is {}, expected is (B, C, ...).", x.sizes());
   if (num_groups < 1 || x.size(1) % num_groups != 0)
-    throw ValueError(fmt::format("[group_norm] {} channels do not divide into {} groups.", x.size(1), num_groups));
+    fail<ValueError>("[group_norm] {} channels do not divide into {} groups.", x.size(1), num_groups);
   if (needs_float32(kernels::layer_norm, x))
     return to(group_norm(widened(x), num_groups, widened(weight), widened(bias), eps), x.dtype());
   const GroupNorm n{num_groups, eps};
@@ -234,13 +227,10 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   LEVIN_TRACE_CALL(instance_norm(x, weight, bias, eps), "instance_norm", {x, weight, bias}, {{"eps", eps}});
   check_floating("instance_norm", x);
   if (x.dim() < 3)
-    throw ShapeError(
-        fmt::format("[instance_norm] the input is {}, expected is (B, C, ...) with one spatial axis or "
-                    "more.",
-                    to_string(x.sizes())));
+    fail<ShapeError>("[instance_norm] the input is {}, expected is (B, C, ...) with one spatial axis or more.",
+                     x.sizes());
   if (x.numel() == x.size(0) * x.size(1) && x.numel() > 0)
-    throw ValueError(fmt::format("[instance_norm] the input {} has one value per channel, whose variance is 0.",
-                                 to_string(x.sizes())));
+    fail<ValueError>("[instance_norm] the input {} has one value per channel, whose variance is 0.", x.sizes());
   if (fits(kernels::group_norm, x, weight, bias))
     return fused_group_norm("instance_norm", x, weight, bias, {x.size(1), eps});
   return scaled_per_channel("instance_norm", normalized_groups(x, x.size(1), eps), weight, bias);
@@ -252,13 +242,11 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
   Axes axes;
   for (int i = 0; i < normalized_shape.size(); ++i) {
     if (first < 0 || x.size(first + i) != normalized_shape[i])
-      throw ShapeError(fmt::format("[rms_norm] the input is {}, which does not end in {}.", to_string(x.sizes()),
-                                   to_string(normalized_shape)));
+      fail<ShapeError>("[rms_norm] the input is {}, which does not end in {}.", x.sizes(), normalized_shape);
     axes.push_back(first + i);
   }
   if (weight.defined() && weight.sizes() != normalized_shape)
-    throw ShapeError(fmt::format("[rms_norm] weight is {}, expected is {}.", to_string(weight.sizes()),
-                                 to_string(normalized_shape)));
+    fail<ShapeError>("[rms_norm] weight is {}, expected is {}.", weight.sizes(), normalized_shape);
   const double spacing = statistics_type(x) == kFloat64 ? std::numeric_limits<double>::epsilon()
                                                         : static_cast<double>(std::numeric_limits<float>::epsilon());
   if (fits(kernels::rms_norm, x, weight) && !axes.empty() && !tracing())
@@ -271,11 +259,9 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
                    {{"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", k}});
   check_floating("local_response_norm", x);
   if (x.dim() < 3)
-    throw ShapeError(
-        fmt::format("[local_response_norm] the input is {}, expected is (B, C, ...) with one spatial axis "
-                    "or more.",
-                    to_string(x.sizes())));
-  if (size < 1) throw ValueError(fmt::format("[local_response_norm] size is {}. Give 1 or more.", size));
+    fail<ShapeError>("[local_response_norm] the input is {}, expected is (B, C, ...) with one spatial axis or more.",
+                     x.sizes());
+  if (size < 1) fail<ValueError>("[local_response_norm] size is {}. Give 1 or more.", size);
   const Tensor squares = reshape(square(x), {x.size(0), x.size(1), -1});
   const Tensor padded = pad(squares, {0, 0, size / 2, (size - 1) / 2});
   const Tensor sums = reshape(sum(unfold(padded, 1, size, 1), -1), x.sizes());

@@ -1,5 +1,6 @@
 // Padding that repeats places of the tensor: one kernel on the CPU, copies and sums of slices elsewhere.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -11,8 +12,6 @@
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/indexing.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -153,8 +152,7 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
   if (mode == PadMode::constant) return pad(x, pads, value);
   LEVIN_TRACE_CALL(pad(x, pads, mode, value), "pad_mode", {x}, {{"pads", pads}, {"mode", mode}});
   if (pads.size() % 2 != 0 || pads.size() > 2 * x.dim())
-    throw ValueError(fmt::format("[pad] {} numbers for x of {}; give a pair for each of the last axes.", pads.size(),
-                                 to_string(x.sizes())));
+    fail<ValueError>("[pad] {} numbers for x of {}; give a pair for each of the last axes.", pads.size(), x.sizes());
   Tensor y = x;
   AxisPads together;
   for (int pair = 0; 2 * pair < pads.size(); ++pair) {
@@ -164,14 +162,12 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
                           : mode == PadMode::circular ? size
                                                       : std::numeric_limits<int64_t>::max();
     if (before > limit || after > limit || size == 0)
-      throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after,
-                                   axis, size,
-                                   mode == PadMode::reflect    ? "reflect"
-                                   : mode == PadMode::circular ? "circular"
-                                                               : "replicate"));
+      fail<ValueError>("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after, axis, size,
+                       mode == PadMode::reflect    ? "reflect"
+                       : mode == PadMode::circular ? "circular"
+                                                   : "replicate");
     if (before + size + after < 0)
-      throw ValueError(
-          fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));
+      fail<ValueError>("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size);
     if (before == 0 && after == 0) continue;
     if (before >= 0 && after >= 0) {
       together.push_back({mode, axis, size, before, after});

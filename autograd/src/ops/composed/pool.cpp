@@ -1,7 +1,8 @@
 // Pools composed of pools over images, matrix products and windows.
 
-#include "../../trace_attributes.h"
+#include "../../errors.h"
 #include "../values.h"
+#include "trace_attributes.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -10,8 +11,6 @@
 #include <levin/autograd/ops/pool.h>
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/view.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +26,7 @@ namespace {
 void require_spatial(const char* op, const Tensor& x, int spatial) {
   check_floating(op, x);
   if (x.dim() != spatial + 1 && x.dim() != spatial + 2)
-    throw ShapeError(fmt::format("[{}] x is {}, expected are {} spatial axes after (B, C) or (C).", op,
-                                 to_string(x.sizes()), spatial));
+    fail<ShapeError>("[{}] x is {}, expected are {} spatial axes after (B, C) or (C).", op, x.sizes(), spatial);
 }
 
 std::optional<Tuple<2>> in_line(const std::optional<Tuple<1>>& stride) {
@@ -134,7 +132,7 @@ int64_t window_end(int64_t o, int64_t outputs, int64_t size) { return ((o + 1) *
 
 void check_output(const char* op, int64_t outputs, int64_t size) {
   if (outputs < 1 || size < 1)
-    throw ValueError(fmt::format("[{}] an axis of size {} cannot be pooled to {}. Give 1 or more.", op, size, outputs));
+    fail<ValueError>("[{}] an axis of size {} cannot be pooled to {}. Give 1 or more.", op, size, outputs);
 }
 
 /// Pools along one axis by a product with a matrix (outputs, size) of 1 / length in each window.

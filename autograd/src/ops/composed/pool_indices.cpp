@@ -1,5 +1,6 @@
 // Maxima of windows with their positions, and the way back.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -8,8 +9,6 @@
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
@@ -39,7 +38,7 @@ AxisWindows axis_windows(int64_t size, int64_t count, int64_t kernel, int64_t st
 
 AxisWindows adaptive_windows(const char* op, int64_t size, int64_t count) {
   if (count < 1 || size < 1)
-    throw ValueError(fmt::format("[{}] an axis of size {} cannot be pooled to {}. Give 1 or more.", op, size, count));
+    fail<ValueError>("[{}] an axis of size {} cannot be pooled to {}. Give 1 or more.", op, size, count);
   const auto start = [&](int64_t o) { return o * size / count; };
   const auto end = [&](int64_t o) { return ((o + 1) * size + count - 1) / count; };
   AxisWindows w{count, 0};
@@ -52,8 +51,7 @@ AxisWindows adaptive_windows(const char* op, int64_t size, int64_t count) {
 void require_pooled_axes(const char* op, const Tensor& x, int spatial) {
   check_floating(op, x);
   if (x.dim() != spatial + 1 && x.dim() != spatial + 2)
-    throw ShapeError(fmt::format("[{}] x is {}, expected are {} spatial axes after (B, C) or (C).", op,
-                                 to_string(x.sizes()), spatial));
+    fail<ShapeError>("[{}] x is {}, expected are {} spatial axes after (B, C) or (C).", op, x.sizes(), spatial);
 }
 
 /// Selects the maximum of each window over the last axes, of which `windows` has one entry each.
@@ -122,8 +120,7 @@ template <std::size_t N>
 Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const std::array<int64_t, N>& sizes) {
   require_pooled_axes(op, x, static_cast<int>(N));
   if (indices.sizes() != x.sizes())
-    throw ShapeError(
-        fmt::format("[{}] indices is {}, and x is {}.", op, to_string(indices.sizes()), to_string(x.sizes())));
+    fail<ShapeError>("[{}] indices is {}, and x is {}.", op, indices.sizes(), x.sizes());
   Shape result = x.sizes();
   int64_t windows = 1, size = 1;
   for (std::size_t i = 0; i < N; ++i) {

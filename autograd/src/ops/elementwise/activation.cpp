@@ -2,13 +2,12 @@
 // to the other operand is composed of public operations, so that gradients of any order work.
 
 #include "../../autograd_meta.h"
+#include "../../errors.h"
 #include "../autocast.h"
 #include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 #include <limits>
 #include <numbers>
@@ -45,10 +44,8 @@ Tensor apply(const Slope& slope, const Tensor& g, const Tensor& v, double p0, do
           if (second.defined()) grads[1] = mul(mul(gg, k.saved(0)), second);
         }
         return grads;
-      })) {
-    c->save(c->needs(1) ? g : Tensor(), v);
-    c->set(SlopeState{&slope, p0, p1});
-  }
+      }))
+    c->save(c->needs(1) ? g : Tensor(), v).set(SlopeState{&slope, p0, p1});
   return r;
 }
 
@@ -159,10 +156,8 @@ void overwrite(const char* name, const Activation& f, const Tensor& x) {
   end_in_place(x);
   if (!recorded) return;
   Tensor result = alias(x, x.sizes(), x.strides(), x.storage_offset());
-  if (Context* c = record(f.kernel.name(), result, {old}, slope_backward)) {
-    c->save_output(result);
-    c->set(SlopeState{&f.slope, 0, 0});
-  }
+  if (Context* c = record(f.kernel.name(), result, {old}, slope_backward))
+    c->save_output(result).set(SlopeState{&f.slope, 0, 0});
   adopt_history(name, x, result);
 }
 
@@ -175,8 +170,7 @@ Tensor activate_value(const Activation& f, const Tensor& x) {
 
 void require_floating(const char* op, const Tensor& x) {
   if (!x.is_floating()) {
-    throw DTypeError(
-        fmt::format("[{}] {} has no such function; convert it with x.to(kFloat32).", op, name_of(x.dtype())));
+    fail<DTypeError>("[{}] {} has no such function; convert it with x.to(kFloat32).", op, x.dtype());
   }
 }
 

@@ -1,10 +1,10 @@
 #include "common.h"
 
+#include "../../errors.h"
+
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 namespace levin::ops {
 
@@ -48,21 +48,21 @@ DType result_type(const Tensor& a, const Tensor& b) {
 
 Device common_device(const char* op, const Tensor& a, const Tensor& b) {
   if (a.device() != b.device()) [[unlikely]] {
-    throw DeviceError(fmt::format("[{}] the operands are on {} and {}; move one with x.to(device).", op,
-                                  to_string(a.device()), to_string(b.device())));
+    fail<DeviceError>("[{}] the operands are on {} and {}; move one with x.to(device).", op, a.device(), b.device());
   }
   return a.device();
 }
 
 void refuse_bool(const char* op, DType t, const char* instead) {
   if (t == DType::boolean) [[unlikely]]
-    throw DTypeError(fmt::format("[{}] bool is not accepted; use {}.", op, instead));
+    fail<DTypeError>("[{}] bool is not accepted; use {}.", op, instead);
 }
 
 DType bits_type(const char* op, DType t) {
   if (is_floating(t)) [[unlikely]] {
-    throw DTypeError(fmt::format("[{}] {} is not accepted, only bool and integers; compare first, e.g. (x > 0) & m, or "
-                                 "use x.to(kInt64).", op, name_of(t)));
+    fail<DTypeError>(
+        "[{}] {} is not accepted, only bool and integers; compare first, e.g. (x > 0) & m, or use x.to(kInt64).", op,
+        t);
   }
   return t;
 }
@@ -76,8 +76,7 @@ bool is_exact_parameter(const Scalar& value, DType t) {
 
 void check_factor(const char* op, const Scalar& factor, DType t) {
   if (factor.is_floating() && !is_differentiable(t)) {
-    throw DTypeError(fmt::format("[{}] a floating factor does not fit {} tensors; use an integer or x.to(kFloat32).",
-                                 op, name_of(t)));
+    fail<DTypeError>("[{}] a floating factor does not fit {} tensors; use an integer or x.to(kFloat32).", op, t);
   }
 }
 

@@ -1,12 +1,11 @@
 // where, masked_fill and arithmetic of three tensors.
 
+#include "../../errors.h"
 #include "../autocast.h"
 #include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -16,8 +15,7 @@ namespace {
 
 void check_condition(const char* op, const Tensor& condition) {
   if (condition.dtype() != kBool) {
-    throw DTypeError(fmt::format("[{}] the condition is {}, not bool; compare it first, e.g. c != 0.", op,
-                                 name_of(condition.dtype())));
+    fail<DTypeError>("[{}] the condition is {}, not bool; compare it first, e.g. c != 0.", op, condition.dtype());
   }
 }
 
@@ -112,10 +110,8 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
         const double v = k.get<double>();
         return {k.needs(0) ? g : Tensor(), k.needs(1) ? mul(mul(g, k.saved(1)), v) : Tensor(),
                 k.needs(2) ? mul(mul(g, k.saved(0)), v) : Tensor()};
-      })) {
-    context->save(context->needs(2) ? b : Tensor(), context->needs(1) ? c : Tensor());
-    context->set(value.to<double>());
-  }
+      }))
+    context->save(context->needs(2) ? b : Tensor(), context->needs(1) ? c : Tensor()).set(value.to<double>());
   return y;
 }
 
@@ -129,10 +125,8 @@ Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
         const Tensor scaled = mul(g, k.get<double>());
         return {k.needs(0) ? g : Tensor(), k.needs(1) ? div(scaled, divisor) : Tensor(),
                 k.needs(2) ? neg(mul(scaled, div(div(wide(0), divisor), divisor))) : Tensor()};
-      })) {
-    context->save(context->needs(2) ? b : Tensor(), c);
-    context->set(value.to<double>());
-  }
+      }))
+    context->save(context->needs(2) ? b : Tensor(), c).set(value.to<double>());
   return y;
 }
 

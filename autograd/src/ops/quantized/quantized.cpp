@@ -1,5 +1,6 @@
 // Products with int8 weights: the CPU has kernels, other devices compose the same values from float32 operations.
 
+#include "../../errors.h"
 #include "autograd/src/ops/values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -10,8 +11,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/kernels/quantized/int8.h>
-
-#include <fmt/format.h>
 
 #include <cfloat>
 #include <limits>
@@ -30,24 +29,22 @@ void check_weight(const char* op, const Tensor& x, const Tensor& weight, const T
   check_floating(op, scale, "scale");
   if (bias.defined()) check_floating(op, bias, "bias");
   if (weight.dtype() != kInt8)
-    throw DTypeError(
-        fmt::format("[{}] weight is {}; make it int8 with quantize_weight_int8.", op, name_of(weight.dtype())));
+    fail<DTypeError>("[{}] weight is {}; make it int8 with quantize_weight_int8.", op, weight.dtype());
   Shape sizes = Shape::filled(dims, 1);
   if (weight.dim() == dims) sizes[0] = weight.sizes()[0];
   if (weight.dim() != dims || scale.sizes() != sizes || (bias.defined() && bias.sizes() != Shape{sizes[0]}))
-    throw ShapeError(fmt::format("[{}] weight is {}, scale {}, bias {}: a weight of {} dimensions has a scale and a "
-                                 "bias for each output channel.",
-                                 op, to_string(weight.sizes()), to_string(scale.sizes()),
-                                 bias.defined() ? to_string(bias.sizes()) : "undefined", dims));
+    fail<ShapeError>(
+        "[{}] weight is {}, scale {}, bias {}: a weight of {} dimensions has a scale and a bias for each output "
+        "channel.",
+        op, weight.sizes(), scale.sizes(), bias.defined() ? to_string(bias.sizes()) : "undefined", dims);
   if (x.device() != weight.device())
-    throw DeviceError(fmt::format("[{}] x is on {}, weight on {}. Move one with x.to(device).", op,
-                                  to_string(x.device()), to_string(weight.device())));
+    fail<DeviceError>("[{}] x is on {}, weight on {}. Move one with x.to(device).", op, x.device(), weight.device());
 }
 
 void check_terms(const char* op, int64_t terms) {
   if (terms > kMostTerms)
-    throw ShapeError(fmt::format("[{}] a sum of {} terms may not fit int32; up to {} do. Use the weight-only mode.", op,
-                                 terms, kMostTerms));
+    fail<ShapeError>("[{}] a sum of {} terms may not fit int32; up to {} do. Use the weight-only mode.", op, terms,
+                     kMostTerms);
 }
 
 /// Backward of a dynamic product.
@@ -86,8 +83,8 @@ Tensor linear_rows(const kernels::Kernel<void(const kernels::LinearInt8Args&, St
 
 void check_columns(const char* op, const Tensor& x, const Tensor& weight) {
   if (x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
-    throw ShapeError(fmt::format("[{}] x is {}, weight is {}: the last size of x must be the weight's second.", op,
-                                 to_string(x.sizes()), to_string(weight.sizes())));
+    fail<ShapeError>("[{}] x is {}, weight is {}: the last size of x must be the weight's second.", op, x.sizes(),
+                     weight.sizes());
 }
 
 /// Calls compute for x as float32 rows (M, K), and gives the result the leading axes and the dtype of x.
@@ -125,19 +122,19 @@ Tensor dynamic_rows(const char* name, const Tensor& x, const Tensor& weight, con
 /// Sizes of the output, checked by the operation in float32 on a tensor without elements.
 Shape conv_sizes(const char* op, const Tensor& x, const Tensor& weight, const Conv2dOptions& o) {
   if (x.dim() != 4 || x.sizes()[1] != weight.sizes()[1] * o.groups || o.groups < 1 || weight.sizes()[0] % o.groups != 0)
-    throw ShapeError(fmt::format("[{}] x is {}, and weight {} with {} groups takes images of {} channels.", op,
-                                 to_string(x.sizes()), to_string(weight.sizes()), o.groups,
-                                 weight.sizes()[1] * o.groups));
+    fail<ShapeError>("[{}] x is {}, and weight {} with {} groups takes images of {} channels.", op, x.sizes(),
+                     weight.sizes(), o.groups, weight.sizes()[1] * o.groups);
   Shape sizes{x.sizes()[0], weight.sizes()[0], 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
     const int axis = static_cast<int>(i) + 2;
     const int64_t room =
         x.sizes()[axis] + 2 * o.padding[i] - o.dilation[i] * (weight.sizes()[axis] - 1) - 1;
     if (o.stride[i] < 1 || o.dilation[i] < 1 || o.padding[i] < 0 || room < 0)
-      throw ShapeError(fmt::format("[{}] the kernel {}x{} with padding ({}, {}), stride ({}, {}) and dilation ({}, {}) "
-                                   "does not fit the input {}x{}.",
-                                   op, weight.sizes()[2], weight.sizes()[3], o.padding[0], o.padding[1], o.stride[0],
-                                   o.stride[1], o.dilation[0], o.dilation[1], x.sizes()[2], x.sizes()[3]));
+      fail<ShapeError>(
+          "[{}] the kernel {}x{} with padding ({}, {}), stride ({}, {}) and dilation ({}, {}) does not fit the input "
+          "{}x{}.",
+          op, weight.sizes()[2], weight.sizes()[3], o.padding[0], o.padding[1], o.stride[0], o.stride[1], o.dilation[0],
+          o.dilation[1], x.sizes()[2], x.sizes()[3]);
     sizes[axis] = room / o.stride[i] + 1;
   }
   return sizes;

@@ -1,9 +1,10 @@
 // Complex numbers: views as real numbers and back, and arithmetic composed on these views.
 
+#include "../../errors.h"
 #include "../autocast.h"
-#include "complex.h"
 #include "../region.h"
 #include "../values.h"
+#include "complex.h"
 
 #include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/creation.h>
@@ -15,8 +16,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/core/warning.h>
 
-#include <fmt/format.h>
-
 #include <numbers>
 
 namespace levin {
@@ -27,14 +26,15 @@ namespace {
 
 void require_complex(const char* op, const Tensor& z) {
   if (!z.is_complex())
-    throw DTypeError(fmt::format("[{}] x is {}, not complex. Make it complex with x.to(kComplex64) or complex(re, im).",
-                                 op, name_of(z.dtype())));
+    fail<DTypeError>("[{}] x is {}, not complex. Make it complex with x.to(kComplex64) or complex(re, im).", op,
+                     z.dtype());
 }
 
 void require_parts(const char* op, const Tensor& x) {
   if (x.dtype() != kFloat32 && x.dtype() != kFloat64)
-    throw DTypeError(fmt::format("[{}] the parts of complex numbers are float32 or float64, not {}. Convert them with "
-                                 "x.to(kFloat32).", op, name_of(x.dtype())));
+    fail<DTypeError>(
+        "[{}] the parts of complex numbers are float32 or float64, not {}. Convert them with x.to(kFloat32).", op,
+        x.dtype());
 }
 
 /// True if pairs of neighbours can be read as complex numbers where they are.
@@ -85,8 +85,8 @@ Tensor scaled(const Tensor& z, const Tensor& x, DType t, Tensor (*op)(const Tens
 Tensor view_as_real(const Tensor& z) {
   require_complex("view_as_real", z);
   if (z.dim() == kMaxDims)
-    throw ShapeError(fmt::format("[view_as_real] z has {} dimensions, and a tensor has {} at most. Reshape it first.",
-                                 z.dim(), kMaxDims));
+    fail<ShapeError>("[view_as_real] z has {} dimensions, and a tensor has {} at most. Reshape it first.", z.dim(),
+                     kMaxDims);
   const Region r = real_region_of(z);
   Tensor x = make_view(z, r.sizes, r.strides, r.offset, real_type_of(z.dtype()));
   record("view_as_real", x, {z}, [](Context&, const Tensor& g) -> Grads { return {as_complex(g)}; });
@@ -96,12 +96,13 @@ Tensor view_as_real(const Tensor& z) {
 Tensor view_as_complex(const Tensor& x) {
   require_parts("view_as_complex", x);
   if (x.dim() == 0 || x.sizes().back() != 2)
-    throw ShapeError(fmt::format("[view_as_complex] x is {}; its last axis has to hold two parts. Reshape it to "
-                                 "(..., 2).", to_string(x.sizes())));
+    fail<ShapeError>("[view_as_complex] x is {}; its last axis has to hold two parts. Reshape it to (..., 2).",
+                     x.sizes());
   if (!has_pairs(x))
-    throw ShapeError(fmt::format("[view_as_complex] x has strides {} and offset {}; the two parts have to lie side by "
-                                 "side at even places. Use x.clone().", to_string(x.strides()),
-                                 x.storage_offset()));
+    fail<ShapeError>(
+        "[view_as_complex] x has strides {} and offset {}; the two parts have to lie side by side at even places. Use "
+        "x.clone().",
+        x.strides(), x.storage_offset());
   const Shape sizes(x.sizes().begin(), x.sizes().end() - 1);
   return recorded(
       make_view(x, sizes, halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype())), x);
@@ -217,10 +218,8 @@ Tensor modulus(const Tensor& z) {
   if (Context* c = record("abs", y, {z}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor length = k.saved(1);
         return {mul(k.saved(0), masked_fill(div(g, length), eq(length, 0), 0))};
-      })) {
-    c->save(z);
-    c->save_output(y);
-  }
+      }))
+    c->save(z).save_output(y);
   return y;
 }
 
