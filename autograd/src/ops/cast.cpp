@@ -20,8 +20,7 @@ namespace {
 /// Returns the values of x in type t, contiguous, on x's device; both types are real, or equal.
 Tensor converted(const Tensor& x, DType t) {
   Tensor y = fresh(x.sizes(), t, x.device());
-  Stream stream = current_stream(x.device());
-  kernels::copy({parts_of(y), parts_of(x)}, stream);
+  launch(kernels::copy, x.device(), {parts_of(y), parts_of(x)});
   return y;
 }
 

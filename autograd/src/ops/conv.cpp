@@ -45,8 +45,7 @@ kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& 
 
 Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Geometry& geometry) {
   Tensor y = empty(geometry.y, like(x));
-  Stream stream = current_stream(x.device());
-  kernels::conv2d(arguments(geometry, dense(x), dense(weight), dense(bias), y), stream);
+  launch(kernels::conv2d, x.device(), arguments(geometry, dense(x), dense(weight), dense(bias), y));
   if (Context* c = record("conv2d", y, {x, weight, bias}, [](Context& k, const Tensor& g) -> Grads {
         const auto& geo = k.get<Geometry>();
         return {k.needs(0) ? input_gradient(g, k.saved(1), {}, geo) : Tensor(),
@@ -58,8 +57,7 @@ Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
 
 Tensor input_gradient(const Tensor& dy, const Tensor& weight, const Tensor& bias, const Geometry& geometry) {
   Tensor dx = empty(geometry.x, like(dy));
-  Stream stream = current_stream(dy.device());
-  kernels::conv2d_backward_input(arguments(geometry, dx, dense(weight), dense(bias), dense(dy)), stream);
+  launch(kernels::conv2d_backward_input, dy.device(), arguments(geometry, dx, dense(weight), dense(bias), dense(dy)));
   if (Context* c = record("conv2d_backward_input", dx, {dy, weight, bias}, [](Context& k, const Tensor& g) -> Grads {
         const auto& geo = k.get<Geometry>();
         return {k.needs(0) ? forward(g, k.saved(1), {}, geo) : Tensor(),
@@ -71,8 +69,7 @@ Tensor input_gradient(const Tensor& dy, const Tensor& weight, const Tensor& bias
 
 Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Geometry& geometry) {
   Tensor dw = empty(geometry.weight, like(x));
-  Stream stream = current_stream(x.device());
-  kernels::conv2d_backward_weight(arguments(geometry, dense(x), dw, {}, dense(dy)), stream);
+  launch(kernels::conv2d_backward_weight, x.device(), arguments(geometry, dense(x), dw, {}, dense(dy)));
   if (Context* c = record("conv2d_backward_weight", dw, {x, dy}, [](Context& k, const Tensor& g) -> Grads {
         const auto& geo = k.get<Geometry>();
         return {k.needs(0) ? input_gradient(k.saved(1), g, {}, geo) : Tensor(),

@@ -3,6 +3,7 @@
 #include "../errors.h"
 #include "elementwise/common.h"
 #include "spectral/complex.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -26,8 +27,7 @@ Tensor filled(const Shape& sizes, const Scalar& value, DType dtype, const Tensor
     complex_fill(t, value);
     return t;
   }
-  Stream stream = current_stream(t.device());
-  kernels::fill({t.tensor_view(), TensorView::number(value, dtype)}, stream);
+  launch(kernels::fill, t.device(), {t.tensor_view(), TensorView::number(value, dtype)});
   LEVIN_TRACE("full", {}, {t}, {{"value", value}});
   return t;
 }
@@ -39,9 +39,9 @@ TensorOptions merged(const Tensor& t, TensorOptions options) {
   return options;
 }
 
-PhiloxState reserve(Generator* generator, int64_t numel, int words, const Stream& stream) {
+PhiloxState reserve(Generator* generator, const Tensor& t, int64_t numel, int words) {
   Generator& g = generator ? *generator : default_generator();
-  return g.reserve(kernels::random_blocks(numel, words), stream);
+  return g.reserve(kernels::random_blocks(numel, words), current_stream(t.device()));
 }
 
 void require_floating(const char* op, DType t) {
@@ -56,8 +56,8 @@ void draw(const char* op, const RandomKernel& kernel, const Tensor& t, double p0
   no_grad guard;
   const Tensor target = t.is_contiguous() ? t : fresh(t.sizes(), t.dtype(), t.device());
   const int64_t even = t.numel() + t.numel() % 2;  // normal numbers come in pairs
-  Stream stream = current_stream(t.device());
-  kernel({target.tensor_view(), reserve(generator, even, kernels::random_words(t.dtype()), stream), p0, p1}, stream);
+  const PhiloxState state = reserve(generator, t, even, kernels::random_words(t.dtype()));
+  launch(kernel, t.device(), {target.tensor_view(), state, p0, p1});
   if (!t.is_contiguous()) t.copy_(target);
   LEVIN_TRACE(op, {}, {t});
 }
@@ -121,9 +121,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   if (!chosen.dtype) chosen.dtype = integers ? DType::i64 : default_dtype();
   refuse_bool("arange", *chosen.dtype, ".dtype = kInt64");
   Tensor t = empty({range_length(start, end, step, integers)}, chosen);
-  Stream stream = current_stream(t.device());
-  kernels::arange({t.tensor_view(), start.to<int64_t>(), step.to<int64_t>(), start.to<double>(), step.to<double>()},
-                  stream);
+  launch(kernels::arange, t.device(),
+         {t.tensor_view(), start.to<int64_t>(), step.to<int64_t>(), start.to<double>(), step.to<double>()});
   LEVIN_TRACE("arange", {}, {t}, {{"start", start}, {"end", end}, {"step", step}});
   return t;
 }
@@ -136,8 +135,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
   if (steps < 0) fail<ValueError>("[linspace] {} steps are fewer than none; use 0 or more.", steps);
   refuse_bool("linspace", options.dtype.value_or(DType::f32), ".dtype = kFloat32");
   Tensor t = empty({steps}, options);
-  Stream stream = current_stream(t.device());
-  kernels::linspace({t.tensor_view(), start.to<double>(), end.to<double>()}, stream);
+  launch(kernels::linspace, t.device(), {t.tensor_view(), start.to<double>(), end.to<double>()});
   return t;
 }
 
@@ -155,8 +153,7 @@ Tensor eye(int64_t n, std::optional<int64_t> m, const TensorOptions& options) {
   TensorView diagonal = t.tensor_view();
   diagonal.sizes = {std::min(n, columns)};
   diagonal.strides = {columns + 1};
-  Stream stream = current_stream(t.device());
-  kernels::fill({diagonal, TensorView::number(1, t.dtype())}, stream);
+  launch(kernels::fill, t.device(), {diagonal, TensorView::number(1, t.dtype())});
   return t;
 }
 
@@ -175,8 +172,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, const TensorOption
   if (!chosen.dtype) chosen.dtype = DType::i64;
   refuse_bool("randint", *chosen.dtype, "bernoulli");
   Tensor t = empty(sizes, chosen);
-  Stream stream = current_stream(t.device());
-  kernels::randint({t.tensor_view(), reserve(options.generator, t.numel(), 2, stream), low, high}, stream);
+  launch(kernels::randint, t.device(), {t.tensor_view(), reserve(options.generator, t, t.numel(), 2), low, high});
   return t;
 }
 
@@ -193,10 +189,9 @@ Tensor randperm(int64_t n, const TensorOptions& options) {
 Tensor bernoulli(const Tensor& p, Generator* generator) {
   require_floating("bernoulli", p.dtype());
   no_grad guard;
-  const Tensor probabilities = p.contiguous();
   Tensor t = fresh(p.sizes(), p.dtype(), p.device());
-  Stream stream = current_stream(t.device());
-  kernels::bernoulli({t.tensor_view(), probabilities.tensor_view(), reserve(generator, t.numel(), 1, stream)}, stream);
+  launch(kernels::bernoulli, t.device(),
+         {t.tensor_view(), p.contiguous().tensor_view(), reserve(generator, t, t.numel(), 1)});
   return t;
 }
 

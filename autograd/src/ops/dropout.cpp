@@ -2,6 +2,7 @@
 
 #include "../errors.h"
 #include "elementwise/common.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -26,8 +27,7 @@ struct DropoutState {
 Tensor ops::dropout_at(const Tensor& x, double p, const PhiloxState& state) {
   const Tensor source = contiguous(x);
   Tensor y = fresh(x.sizes(), x.dtype(), x.device());
-  Stream stream = current_stream(y.device());
-  kernels::dropout({y.tensor_view(), source.tensor_view(), state, p}, stream);
+  launch(kernels::dropout, y.device(), {y.tensor_view(), source.tensor_view(), state, p});
   LEVIN_TRACE("dropout", {x}, {y}, {{"p", p}});
   if (Context* c = record("dropout", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& s = k.get<DropoutState>();

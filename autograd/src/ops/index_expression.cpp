@@ -156,8 +156,7 @@ Tensor combined_at_once(const Selection& s, int64_t step) {
   }
   Tensor all = empty(first.sizes(), like(first));
   bool inside = false;
-  Stream stream = current_stream(first.device());
-  kernels::index_positions({all.tensor_view(), parts, &inside}, stream);
+  launch(kernels::index_positions, first.device(), {all.tensor_view(), parts, &inside});
   return inside ? all : Tensor();
 }
 
@@ -245,15 +244,14 @@ void write(const Tensor& part, const Places& p, const Tensor& rows, const IndexP
   const auto apart = [&](const Tensor& t) { return t.shares_storage(part) ? clone(t) : t; };
   const Tensor view = p.lines_of(detach(part)), lines = contiguous(view);
   const Tensor from = dense(apart(rows));
-  Stream stream = current_stream(part.device());
   if (options.accumulate) {
     const Tensor at = apart(dense(p.positions));
-    kernels::index_add({lines.tensor_view(), from.tensor_view(), at.tensor_view(), p.lines[0], p.lines[1], p.lines[2],
-                        -1, "index_put_"},
-                       stream);
+    launch(kernels::index_add, part.device(),
+           {lines.tensor_view(), from.tensor_view(), at.tensor_view(), p.lines[0], p.lines[1], p.lines[2], -1,
+            "index_put_"});
   } else {
     const Tensor at = apart(dense(expand(reshape(p.positions, {1, -1, 1}), p.rows())));
-    kernels::scatter({lines.tensor_view(), from.tensor_view(), at.tensor_view(), 1}, stream);
+    launch(kernels::scatter, part.device(), {lines.tensor_view(), from.tensor_view(), at.tensor_view(), 1});
   }
   if (lines.shares_storage(part)) end_in_place(part);
   else part.copy_(p.part_of(lines));

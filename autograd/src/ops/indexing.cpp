@@ -77,9 +77,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
   const int a = wrap_axis(axis, x.dim(), "gather");
   check_lines("gather", "x", x, index, a, false);
   Tensor y = empty(index.sizes(), like(x));
-  const Tensor from = dense(x), positions = dense(at);
-  Stream stream = current_stream(x.device());
-  kernels::gather({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  launch(kernels::gather, x.device(), {y.tensor_view(), dense(x).tensor_view(), dense(at).tensor_view(), a});
   LEVIN_TRACE("gather", {x, at}, {y}, {{"axis", a}});
   if (Context* c = record("gather", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
@@ -99,9 +97,7 @@ Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Ten
   check_lines("scatter_add", "x", x, index, a, false);
   check_lines("scatter_add", "source", source, index, a, true);
   Tensor y = copy_of(x);
-  const Tensor from = dense(source), positions = dense(at);
-  Stream stream = current_stream(x.device());
-  kernels::scatter_add({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  launch(kernels::scatter_add, x.device(), {y.tensor_view(), dense(source).tensor_view(), dense(at).tensor_view(), a});
   LEVIN_TRACE("scatter_add", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("scatter_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         return {g, k.needs(1) ? to_source_size(gather(g, k.get<int>(), k.saved(0)), k.input(1).sizes) : Tensor()};
@@ -117,9 +113,7 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
   check_lines("scatter", "x", x, index, a, false);
   check_lines("scatter", "source", source, index, a, true);
   Tensor y = copy_of(x);
-  const Tensor from = dense(source), positions = dense(at);
-  Stream stream = current_stream(x.device());
-  kernels::scatter({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  launch(kernels::scatter, x.device(), {y.tensor_view(), dense(source).tensor_view(), dense(at).tensor_view(), a});
   LEVIN_TRACE("scatter", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("scatter", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor where_to = k.saved(0);
@@ -143,19 +137,16 @@ namespace {
 
 /// Adds source's slices to y, which the caller owns.
 void add_slices(const char* op, const Tensor& y, int axis, const Tensor& index, const Tensor& source, int64_t skip) {
-  const Tensor from = dense(source), at = dense(index);
-  Stream stream = current_stream(y.device());
-  kernels::index_add({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(y.sizes(), 0, axis),
-                      y.sizes()[axis], product(y.sizes(), axis + 1, y.dim()), skip, op},
-                     stream);
+  launch(kernels::index_add, y.device(),
+         {y.tensor_view(), dense(source).tensor_view(), dense(index).tensor_view(), product(y.sizes(), 0, axis),
+          y.sizes()[axis], product(y.sizes(), axis + 1, y.dim()), skip, op});
 }
 
 Tensor select_slices(const char* op, const Tensor& x, int axis, const Tensor& index, const Shape& sizes) {
   Tensor y = empty(sizes, like(x));
-  const Tensor from = dense(x), at = dense(index);
-  Stream stream = current_stream(x.device());
-  kernels::index_select({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(x.sizes(), 0, axis),
-                         x.sizes()[axis], product(x.sizes(), axis + 1, x.dim()), op}, stream);
+  launch(kernels::index_select, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(index).tensor_view(), product(x.sizes(), 0, axis),
+          x.sizes()[axis], product(x.sizes(), axis + 1, x.dim()), op});
   return y;
 }
 
@@ -291,12 +282,11 @@ Tensor nonzero_of(const Tensor& dense_x) {
   const int64_t chunks = (dense_x.numel() + kernels::kNonzeroChunk - 1) / kernels::kNonzeroChunk;
   const TensorOptions int64s{.dtype = kInt64, .device = dense_x.device()};
   Tensor counts = empty({chunks}, int64s);
-  Stream stream = current_stream(dense_x.device());
-  kernels::count_nonzero({counts.tensor_view(), dense_x.tensor_view()}, stream);
+  launch(kernels::count_nonzero, dense_x.device(), {counts.tensor_view(), dense_x.tensor_view()});
   int64_t total = 0;
   for (const int64_t n : counts.to_vector<int64_t>()) total += n;
   Tensor y = empty({total, dense_x.dim()}, int64s);
-  kernels::nonzero({y.tensor_view(), dense_x.tensor_view(), counts.tensor_view()}, stream);
+  launch(kernels::nonzero, dense_x.device(), {y.tensor_view(), dense_x.tensor_view(), counts.tensor_view()});
   LEVIN_TRACE("nonzero", {dense_x}, {y});
   return y;
 }

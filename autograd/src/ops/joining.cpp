@@ -60,13 +60,13 @@ CatPlan plan_cat(std::span<const Tensor> tensors, int64_t axis) {
 
 /// Copies the parts directly to their positions; used if parts need another type or are not contiguous.
 void copy_parts(const Tensor& y, std::span<const Tensor> tensors, int axis) {
-  Stream stream = current_stream(y.device());
   int64_t start = 0;
   for (const Tensor& t : tensors) {
     if (t.dim() != y.dim()) continue;
     Shape sizes = y.sizes();
     sizes[axis] = t.sizes()[axis];
-    kernels::copy({alias(y, sizes, y.strides(), start * y.strides()[axis]).tensor_view(), t.tensor_view()}, stream);
+    const Tensor place = alias(y, sizes, y.strides(), start * y.strides()[axis]);
+    launch(kernels::copy, y.device(), {place.tensor_view(), t.tensor_view()});
     start += t.sizes()[axis];
   }
 }
@@ -91,8 +91,7 @@ Tensor cat(std::span<const Tensor> tensors, int64_t axis) {
     parts.reserve(tensors.size());
     for (const Tensor& t : tensors)
       if (t.dim() == y.dim()) parts.push_back(t.tensor_view());
-    Stream stream = current_stream(y.device());
-    kernels::cat({y.tensor_view(), parts, plan.axis}, stream);
+    launch(kernels::cat, y.device(), {y.tensor_view(), parts, plan.axis});
   } else {
     copy_parts(y, tensors, plan.axis);
   }
@@ -192,13 +191,10 @@ Tensor triangle(const Tensor& x, const TriangleOptions& o) {
   const char* op = o.upper ? "triu" : "tril";
   if (x.dim() < 2) fail<ShapeError>("[{}] x is {}; two dimensions are needed at least.", op, x.sizes());
   Tensor y = empty(x.sizes(), like(x));
-  const Tensor from = dense(x);
   const int64_t rows = x.size(-2), columns = x.size(-1);
-  Stream stream = current_stream(x.device());
   if (x.numel() > 0)
-    kernels::triangle(
-        {y.tensor_view(), from.tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper},
-        stream);
+    launch(kernels::triangle, x.device(),
+           {y.tensor_view(), dense(x).tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper});
   LEVIN_TRACE("triangle", {x}, {y}, {{"diagonal", o.diagonal}, {"upper", o.upper}});
   if (Context* c = record(op, y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {triangle(g, k.get<TriangleOptions>())};
@@ -223,9 +219,7 @@ Tensor one_hot(const Tensor& index, int64_t num_classes) {
   Shape sizes = index.sizes();
   sizes.push_back(std::max<int64_t>(classes, 0));
   Tensor y = empty(sizes, like(index));
-  const Tensor at = dense(index);
-  Stream stream = current_stream(index.device());
-  kernels::one_hot({y.tensor_view(), at.tensor_view(), sizes.back()}, stream);
+  launch(kernels::one_hot, index.device(), {y.tensor_view(), dense(index).tensor_view(), sizes.back()});
   LEVIN_TRACE("one_hot", {index}, {y}, {{"classes", sizes.back()}});
   return y;
 }
@@ -243,8 +237,7 @@ Tensor flip(const Tensor& x, const Axes& axes) {
       mirrored.strides[d] = -x.strides()[d];
     }
     mirrored.pointer = static_cast<std::byte*>(mirrored.pointer) + last * size_of(x.dtype());
-    Stream stream = current_stream(x.device());
-    kernels::copy({y.tensor_view(), mirrored}, stream);
+    launch(kernels::copy, x.device(), {y.tensor_view(), mirrored});
   }
   LEVIN_TRACE("flip", {x}, {y}, {{"axes", wrapped}});
   if (Context* c =
@@ -277,8 +270,7 @@ Tensor padded(const Tensor& x, const Shape& pads, const Scalar& value) {
   Tensor y = full(sizes, value, like(x));
   for (int i = 0; i + 1 < pads.size(); i += 2) first += pads[i] * y.strides()[x.dim() - 1 - i / 2];
   if (x.numel() > 0) {
-    Stream stream = current_stream(x.device());
-    kernels::copy({alias(y, x.sizes(), y.strides(), first).tensor_view(), x.tensor_view()}, stream);
+    launch(kernels::copy, x.device(), {alias(y, x.sizes(), y.strides(), first).tensor_view(), x.tensor_view()});
   }
   LEVIN_TRACE("pad", {x}, {y}, {{"pads", pads}, {"value", value}});
   if (Context* c = record("pad", y, {x}, [](Context& k, const Tensor& g) -> Grads {

@@ -161,8 +161,7 @@ Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, con
   kernels::CrossEntropyArgs args = arguments(p, s);
   args.g = upstream.tensor_view();
   args.dx = dx.tensor_view();
-  Stream stream = current_stream(dx.device());
-  kernels::cross_entropy_backward(args, stream);
+  launch(kernels::cross_entropy_backward, dx.device(), args);
   if (Context* c = record("cross_entropy_backward", dx, {g, t.x, t.target}, second_gradients))
     c->save(g, t.x, t.target, t.weight, t.lse, t.norm).set(s);
   return dx;
@@ -193,8 +192,7 @@ Tensor fused_cross_entropy(const Tensor& x, const Tensor& target, const CrossEnt
   Tensor loss = empty(options.reduction == Reduction::none ? samples : Shape{}, like(x));
   kernels::CrossEntropyArgs args = arguments(t, s);
   args.out = loss.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::cross_entropy(args, stream);
+  launch(kernels::cross_entropy, x.device(), args);
   if (Context* c = record("cross_entropy", loss, {x, target}, first_gradients))
     c->save(x, target, t.weight, t.lse, t.norm).set(s);
   return loss;
@@ -227,8 +225,7 @@ Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, cons
   kernels::BceArgs args = bce_arguments(source, truth, s);
   args.g = upstream.tensor_view();
   args.dx = dx.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::bce_with_logits_backward(args, stream);
+  launch(kernels::bce_with_logits_backward, x.device(), args);
   if (Context* c = record("bce_with_logits_backward", dx, {g, x, target}, [](Context& k, const Tensor& v) -> Grads {
         const Tensor g1 = widened(k.saved(0)), x1 = widened(k.saved(1)), target1 = widened(k.saved(2));
         const BceState& state = k.get<BceState>();
@@ -252,8 +249,7 @@ Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
   Tensor loss = empty(s.reduction == LossReduction::none ? x.sizes() : Shape{}, like(x));
   kernels::BceArgs args = bce_arguments(source, truth, s);
   args.out = loss.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::bce_with_logits(args, stream);
+  launch(kernels::bce_with_logits, x.device(), args);
   if (Context* c = record("bce_with_logits", loss, {x, target}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor x1 = k.saved(0);
         const BceState& state = k.get<BceState>();
@@ -317,8 +313,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
   check_weight("nll_loss", options.weight, {"log_probabilities", log_probabilities});
   if (log_probabilities.dim() == 1)
     return reshape(nll_loss(unsqueeze(log_probabilities, 0), unsqueeze(labels, 0), options), {});
-  Stream stream = current_stream(labels.device());
-  kernels::check_labels({labels.tensor_view(), log_probabilities.sizes()[1], options.ignore_index, "nll_loss"}, stream);
+  launch(kernels::check_labels, labels.device(),
+         {labels.tensor_view(), log_probabilities.sizes()[1], options.ignore_index, "nll_loss"});
   const Tensor ignored = eq(labels, options.ignore_index), safe = masked_fill(labels, ignored, 0);
   const Tensor weights = label_weights(labels, options.weight, options.ignore_index, log_probabilities.dtype());
   const Tensor picked = squeeze(gather(log_probabilities, 1, unsqueeze(safe, 1)), 1);

@@ -59,11 +59,9 @@ Tensor compute(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape
   sizes.push_back(a.sizes()[ad - 2]);
   sizes.push_back(b.sizes()[bd - 1]);
   Tensor y = empty(sizes, like(a));
-  Stream stream = current_stream(a.device());
-  kernels::MatmulArgs args{y.tensor_view(), view_over(a, a.sizes()[ad - 2], a.sizes()[ad - 1]),
-                           view_over(b, b.sizes()[bd - 2], b.sizes()[bd - 1]), {}};
-  if (bias.defined()) args.bias = bias.tensor_view();
-  kernels::matmul(args, stream);
+  launch(kernels::matmul, a.device(),
+         {y.tensor_view(), view_over(a, a.sizes()[ad - 2], a.sizes()[ad - 1]),
+          view_over(b, b.sizes()[bd - 2], b.sizes()[bd - 1]), view_of(bias)});
   return y;
 }
 
@@ -142,9 +140,8 @@ Tensor fused_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const A
     y = compute(a, b, bias.detach().contiguous(), {});
   } else {
     y = empty(sizes, like(a));
-    Stream stream = current_stream(a.device());
-    if (f.beta != 0.0) kernels::copy({y.tensor_view(), bias.tensor_view()}, stream);
-    kernels::matmul({y.tensor_view(), a.tensor_view(), b.tensor_view(), {}, f.alpha, f.beta}, stream);
+    if (f.beta != 0.0) launch(kernels::copy, a.device(), {y.tensor_view(), bias.tensor_view()});
+    launch(kernels::matmul, a.device(), {y.tensor_view(), a.tensor_view(), b.tensor_view(), {}, f.alpha, f.beta});
   }
   LEVIN_TRACE("addmm", {bias, a, b}, {y}, {{"beta", f.beta}, {"alpha", f.alpha}});
   if (Context* c = record("addmm", y, {bias, a, b}, [](Context& k, const Tensor& g) -> Grads {

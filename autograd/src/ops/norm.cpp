@@ -91,16 +91,14 @@ struct BatchState {
 NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, const BatchState& state) {
   const TensorOptions parameter{.dtype = state.parameters, .device = x.device()};
-  const Tensor upstream = dense(g), source = dense(x), scale = dense(weight);
   NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
                   wanted.dweight ? empty(mean.sizes(), parameter) : Tensor(),
                   wanted.dbias ? empty(mean.sizes(), parameter) : Tensor()};
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
-  Stream stream = current_stream(x.device());
-  kernels::batch_norm_backward(
-      {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(), source.tensor_view(),
-       view_of(scale), mean.tensor_view(), rstd.tensor_view(), batch, channels, x.numel() / (batch * channels)},
-      stream);
+  launch(kernels::batch_norm_backward, x.device(),
+         {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), dense(g).tensor_view(), dense(x).tensor_view(),
+          view_of(dense(weight)), mean.tensor_view(), rstd.tensor_view(), batch, channels,
+          x.numel() / (batch * channels)});
   if (!wanted.recorded) return r;
   if (Context* c = record("batch_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
                           [](Context& k, std::span<const Tensor> grads) -> Grads {
@@ -120,15 +118,12 @@ NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const T
 
 NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, const Shape& normalized, double eps) {
-  const Tensor upstream = dense(g), source = dense(x), scale = dense(weight);
   NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
                   wanted.dweight ? empty(normalized, like(x)) : Tensor(),
                   wanted.dbias ? empty(normalized, like(x)) : Tensor()};
-  Stream stream = current_stream(x.device());
-  kernels::layer_norm_backward(
-      {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(), source.tensor_view(),
-       view_of(scale), mean.tensor_view(), rstd.tensor_view(), mean.numel(), normalized.numel()},
-      stream);
+  launch(kernels::layer_norm_backward, x.device(),
+         {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), dense(g).tensor_view(), dense(x).tensor_view(),
+          view_of(dense(weight)), mean.tensor_view(), rstd.tensor_view(), mean.numel(), normalized.numel()});
   if (!wanted.recorded) return r;
   if (Context* c = record("layer_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
                           [](Context& k, std::span<const Tensor> grads) -> Grads {
@@ -226,16 +221,14 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
     if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
     return to(y, x.dtype());
   }
-  const Tensor source = dense(x), scale = dense(weight), shift = dense(bias);
   const Tensor mean_now = dense(running_mean), var_now = dense(running_var);
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
   const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
   Tensor y = empty(x.sizes(), like(x)), mean = empty({channels}, kept), rstd = empty({channels}, kept);
-  Stream stream = current_stream(x.device());
-  kernels::batch_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean_now),
-                       view_of(var_now), mean.tensor_view(), rstd.tensor_view(), batch, channels,
-                       batch * channels == 0 ? 0 : x.numel() / (batch * channels), options.momentum, options.eps,
-                       options.training}, stream);
+  launch(kernels::batch_norm, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(dense(bias)), view_of(mean_now),
+          view_of(var_now), mean.tensor_view(), rstd.tensor_view(), batch, channels,
+          batch * channels == 0 ? 0 : x.numel() / (batch * channels), options.momentum, options.eps, options.training});
   if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
   if (Context* c =
           record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients))
@@ -259,16 +252,14 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   check_parameter("layer_norm", "weight", weight, x, normalized_shape, x.dtype());
   check_parameter("layer_norm", "bias", bias, x, normalized_shape, x.dtype());
   const Shape rows(x.sizes().begin(), x.sizes().begin() + lead);
-  const Tensor source = dense(x), scale = dense(weight), shift = dense(bias);
   Tensor y = empty(x.sizes(), like(x)), mean, rstd;
   if (would_record({x, weight, bias})) {
     const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
     mean = empty(rows, kept), rstd = empty(rows, kept);
   }
-  Stream stream = current_stream(x.device());
-  kernels::layer_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean),
-                       view_of(rstd), rows.numel(), normalized_shape.numel(), eps},
-                      stream);
+  launch(kernels::layer_norm, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(dense(bias)), view_of(mean),
+          view_of(rstd), rows.numel(), normalized_shape.numel(), eps});
   struct State {
     Shape normalized;
     double eps;

@@ -98,9 +98,8 @@ Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g);
 /// Computes dx from dy and the indices of the maxima.
 Tensor unpool(const Tensor& dy, const Tensor& indices, const PoolGeometry& g) {
   Tensor dx = empty(with_plane(dy.sizes(), g.h, g.w), like(dy));
-  const Tensor from = dense(dy);
-  Stream stream = current_stream(dy.device());
-  kernels::max_pool2d_backward({dx.tensor_view(), from.tensor_view(), indices.tensor_view(), g}, stream);
+  launch(kernels::max_pool2d_backward, dy.device(),
+         {dx.tensor_view(), dense(dy).tensor_view(), indices.tensor_view(), g});
   if (Context* c = record("max_pool2d_backward", dx, {dy}, [](Context& k, const Tensor& gg) -> Grads {
         return {pick(gg, k.saved(0), k.get<PoolGeometry>())};
       }))
@@ -110,9 +109,7 @@ Tensor unpool(const Tensor& dy, const Tensor& indices, const PoolGeometry& g) {
 
 Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g) {
   Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x));
-  const Tensor from = dense(x);
-  Stream stream = current_stream(x.device());
-  kernels::max_pool2d_pick({y.tensor_view(), indices.tensor_view(), from.tensor_view(), g}, stream);
+  launch(kernels::max_pool2d_pick, x.device(), {y.tensor_view(), indices.tensor_view(), dense(x).tensor_view(), g});
   if (Context* c = record("max_pool2d_pick", y, {x}, [](Context& k, const Tensor& gy) -> Grads {
         return {unpool(gy, k.saved(0), k.get<PoolGeometry>())};
       }))
@@ -127,19 +124,9 @@ Tensor max_pool2d(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
   const PoolGeometry g =
       geometry_of("max_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, o.dilation, o.ceil_mode});
   if (needs_float32(kernels::max_pool2d, x)) return to(max_pool2d(to(x, kFloat32), kernel, o), x.dtype());
-  const bool recorded = would_record({x});
-  Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x));
-  Tensor indices;
-  kernels::MaxPool2dArgs args{y.tensor_view(), {}, {}, g};
-  if (recorded) {
-    indices = empty(y.sizes(), {.dtype = g.index_type(), .device = x.device()});
-    args.indices = indices.tensor_view();
-  }
-  const Tensor from = dense(x);
-  args.x = from.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::max_pool2d(args, stream);
-  if (!recorded) return y;
+  Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x)), indices;
+  if (would_record({x})) indices = empty(y.sizes(), {.dtype = g.index_type(), .device = x.device()});
+  launch(kernels::max_pool2d, x.device(), {y.tensor_view(), view_of(indices), dense(x).tensor_view(), g});
   if (Context* c = record("max_pool2d", y, {x}, [](Context& k, const Tensor& dy) -> Grads {
         return {unpool(dy, k.saved(0), k.get<PoolGeometry>())};
       }))
@@ -158,9 +145,8 @@ Tensor average(const Tensor& x, const AvgPlan& plan);
 
 Tensor spread(const Tensor& dy, const AvgPlan& plan) {
   Tensor dx = empty(with_plane(dy.sizes(), plan.geometry.h, plan.geometry.w), like(dy));
-  const Tensor from = dense(dy);
-  Stream stream = current_stream(dy.device());
-  kernels::avg_pool2d_backward({from.tensor_view(), dx.tensor_view(), plan.geometry, plan.count_include_pad}, stream);
+  launch(kernels::avg_pool2d_backward, dy.device(),
+         {dense(dy).tensor_view(), dx.tensor_view(), plan.geometry, plan.count_include_pad});
   if (Context* c = record("avg_pool2d_backward", dx, {dy}, [](Context& k, const Tensor& gg) -> Grads {
         return {average(gg, k.get<AvgPlan>())};
       }))
@@ -170,9 +156,8 @@ Tensor spread(const Tensor& dy, const AvgPlan& plan) {
 
 Tensor average(const Tensor& x, const AvgPlan& plan) {
   Tensor y = empty(with_plane(x.sizes(), plan.geometry.oh, plan.geometry.ow), like(x));
-  const Tensor from = dense(x);
-  Stream stream = current_stream(x.device());
-  kernels::avg_pool2d({y.tensor_view(), from.tensor_view(), plan.geometry, plan.count_include_pad}, stream);
+  launch(kernels::avg_pool2d, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), plan.geometry, plan.count_include_pad});
   if (Context* c = record("avg_pool2d", y, {x}, [](Context& k, const Tensor& dy) -> Grads {
         return {spread(dy, k.get<AvgPlan>())};
       }))

@@ -248,11 +248,9 @@ std::pair<Tensor, Tensor> recurrent_steps(RecurrentCell cell, const Tensor& from
   if (tracing()) [[unlikely]] return composed(p, from_input, inputs, steps.lengths);
   const bool recorded = would_record({from_input, h, c, weight, bias});
   const Tensor lengths = dense(steps.lengths);
-  States s;
-  {
-    no_grad guard;
-    s = run_forward(p, dense(from_input), {dense(h), dense(c), dense(weight), dense(bias)}, lengths, recorded);
-  }
+  const States s = unrecorded([&] {
+    return run_forward(p, dense(from_input), {dense(h), dense(c), dense(weight), dense(bias)}, lengths, recorded);
+  });
   const Shape sizes{p.steps, p.batch, p.hidden}, state{p.batch, p.hidden};
   const int64_t of_a_step = p.batch * p.hidden;
   const Tensor y = alias(s.h, sizes, contiguous_strides(sizes), p.after(0) * of_a_step);

@@ -86,8 +86,7 @@ Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tenso
                 BackwardFn backward) {
   Reduced r = prepare(op, x, axes, keepdim, x.dtype());
   refuse_empty(op, x, r.out.numel());
-  Stream stream = current_stream(x.device());
-  kernel({r.view, x.tensor_view()}, stream);
+  launch(kernel, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION(kernel.name());
   if (Context* c = record(op, r.out, {x}, backward)) c->save(x).save_output(r.out).set(r.kept);
   return r.out;
@@ -106,9 +105,9 @@ ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor
   ValuesIndices result{with_values ? empty(sizes, like(x)) : Tensor(),
                        empty(sizes, {.dtype = kInt64, .device = x.device()})};
   const Tensor source = contiguous(x.detach());
-  Stream stream = current_stream(x.device());
-  kernel({with_values ? result.values.tensor_view() : TensorView(), result.indices.tensor_view(), source.tensor_view(),
-          a.outer, a.n, a.inner}, stream);
+  launch(kernel, x.device(),
+         {with_values ? result.values.tensor_view() : TensorView(), result.indices.tensor_view(), source.tensor_view(),
+          a.outer, a.n, a.inner});
   LEVIN_TRACE(kernel.name(), {x}, {result.indices, result.values}, {{"axis", wrapped}, {"keepdim", keepdim}});
   if (!with_values) return result;
   if (Context* c = record(op, result.values, {x}, [](Context& k, const Tensor& g) -> Grads {
@@ -130,8 +129,7 @@ Tensor arg_only(const char* op, const ArgKernel& kernel, const Tensor& x, std::o
 
 Tensor logical(const char* op, const kernels::ReduceKernel& kernel, const Tensor& x, const Shape& axes, bool keepdim) {
   Reduced r = prepare(op, x, axes, keepdim, kBool);
-  Stream stream = current_stream(x.device());
-  kernel({r.view, x.tensor_view()}, stream);
+  launch(kernel, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION(op);
   return r.out;
 }
@@ -169,11 +167,7 @@ Tensor product_of_others(const Tensor& x, const Shape& kept) {
 
 /// Computes the square root with gradient 0 at 0, as PyTorch's std and norm do.
 Tensor root(const Tensor& v) {
-  Tensor y;
-  {
-    no_grad guard;
-    y = sqrt(v);
-  }
+  const Tensor y = unrecorded([&] { return sqrt(v); });
   if (Context* c = record("std", y, {v}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor s = k.saved(0);
         return {masked_fill(div(g, mul(s, 2)), eq(s, 0), 0)};
@@ -201,11 +195,7 @@ Tensor norm_gradient(Context& k, const Tensor& g) {
 /// Computes log(sum(exp(z))) with the axes kept. The gradient is exp(z - result), not exp(z) / sum, which is NaN if
 /// both overflow.
 Tensor log_sum_exp(const Tensor& z, const Shape& axes) {
-  Tensor y;
-  {
-    no_grad guard;
-    y = log(sum(exp(z), axes, true));
-  }
+  const Tensor y = unrecorded([&] { return log(sum(exp(z), axes, true)); });
   if (Context* c = record("logsumexp", y, {z}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(g, exp(sub(k.saved(0), k.saved(1))))};
       }))
@@ -219,8 +209,7 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, sum, x, axes, keepdim);
   if (x.is_complex()) [[unlikely]] return complex_sum(x, axes, keepdim, false);
   Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
-  Stream stream = current_stream(x.device());
-  kernels::sum({r.view, x.tensor_view()}, stream);
+  launch(kernels::sum, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION("sum");
   if (Context* c = record("sum", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {spread(k, g)}; }))
     c->set(r.kept);
@@ -242,8 +231,7 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
   Reduced r = prepare("mean", x, axes, keepdim, x.dtype());
   const int64_t outputs = r.out.numel();
   const double count = outputs == 0 ? 1.0 : static_cast<double>(x.numel() / outputs);
-  Stream stream = current_stream(x.device());
-  kernels::sum({r.view, x.tensor_view(), count}, stream);
+  launch(kernels::sum, x.device(), {r.view, x.tensor_view(), count});
   LEVIN_TRACE_REDUCTION("mean");
   if (Context* c = record("mean", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         const Shape& kept = k.get<Shape>();
@@ -273,8 +261,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   TensorView view = y.tensor_view();
   view.sizes = kept;
   view.strides = contiguous_strides(kept);
-  Stream stream = current_stream(x.device());
-  kernels::sum({view, x.tensor_view()}, stream);
+  launch(kernels::sum, x.device(), {view, x.tensor_view()});
   LEVIN_TRACE("sum_to_size", {x}, {y});
   record("sum_to_size", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {expand(g, k.input(0).sizes)}; });
   return y;
@@ -283,8 +270,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
 Tensor prod(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, prod, x, axes, keepdim);
   Reduced r = prepare("prod", x, axes, keepdim, sum_type(x.dtype()));
-  Stream stream = current_stream(x.device());
-  kernels::prod({r.view, x.tensor_view()}, stream);
+  launch(kernels::prod, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION("prod");
   if (Context* c = record("prod", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(product_of_others(k.saved(0), k.get<Shape>()), keep_axes(g, k.get<Shape>()))};
@@ -351,8 +337,7 @@ Tensor norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
   check_floating("norm", x);
   Reduced r = prepare("norm", x, axes, keepdim, x.dtype());
   if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
-  Stream stream = current_stream(x.device());
-  kernels::norm({r.view, x.tensor_view(), p}, stream);
+  launch(kernels::norm, x.device(), {r.view, x.tensor_view(), p});
   LEVIN_TRACE_REDUCTION("norm", {"p", p});
   if (Context* c =
           record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; }))

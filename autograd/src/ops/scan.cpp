@@ -28,8 +28,7 @@ Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
   const Tensor source = dense(x);
   Tensor y = empty(x.sizes(), {.dtype = sum_type(x.dtype()), .device = x.device()});
   const Around a = around(x.sizes(), axis);
-  Stream stream = current_stream(x.device());
-  kernels::cumsum({y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner, reverse}, stream);
+  launch(kernels::cumsum, x.device(), {y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner, reverse});
   LEVIN_TRACE("cumsum", {x}, {y}, {{"axis", axis}, {"reverse", reverse}});
   if (Context* c = record("cumsum", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& [along, reversed] = k.get<std::pair<int, bool>>();
@@ -51,12 +50,10 @@ Tensor before(const Tensor& x, int axis, double start) {
 /// gradient by b is the other direction applied to g, and the gradient by a[i] is that at i - 1 or i times out at the
 /// other one of the two.
 Tensor recurrence(const Tensor& a, const Tensor& b, int axis, bool reverse) {
-  const Tensor factors = dense(a), terms = dense(b);
   Tensor y = empty(b.sizes(), like(b));
   const Around l = around(b.sizes(), axis);
-  Stream stream = current_stream(b.device());
-  kernels::recurrence({y.tensor_view(), factors.tensor_view(), terms.tensor_view(), l.outer, l.n, l.inner, reverse},
-                      stream);
+  launch(kernels::recurrence, b.device(),
+         {y.tensor_view(), dense(a).tensor_view(), dense(b).tensor_view(), l.outer, l.n, l.inner, reverse});
   if (Context* c = record("recurrence", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         const auto& [along, reversed] = k.get<std::pair<int, bool>>();
         const Tensor db = recurrence(k.saved(0), g, along, !reversed);
@@ -72,11 +69,10 @@ using ExtremumKernel = kernels::Kernel<void(const kernels::CumulativeExtremumArg
 
 ValuesIndices cumulative_extremum(const char* op, const ExtremumKernel& kernel, const Tensor& x, int64_t axis) {
   const int along = wrap_axis(axis, x.dim(), op);
-  const Tensor source = dense(x);
   ValuesIndices y{empty(x.sizes(), like(x)), empty(x.sizes(), {.dtype = kInt64, .device = x.device()})};
   const Around a = around(x.sizes(), along);
-  Stream stream = current_stream(x.device());
-  kernel({y.values.tensor_view(), y.indices.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner}, stream);
+  launch(kernel, x.device(),
+         {y.values.tensor_view(), y.indices.tensor_view(), dense(x).tensor_view(), a.outer, a.n, a.inner});
   if (Context* c = record(op, y.values, {x}, [](Context& k, const Tensor& g) -> Grads {
         if (g.dim() == 0) return {g};
         return {scatter_add(zeros(g.sizes(), like(g)), k.get<int>(), k.saved(0), g)};
@@ -100,11 +96,9 @@ Tensor cumsum(const Tensor& x, int64_t axis, const DTypeOptions& options) {
 Tensor cumprod(const Tensor& x, int64_t axis) {
   LEVIN_AUTOCAST(float32, cumprod, x, axis);
   const int along = wrap_axis(axis, x.dim(), "cumprod");
-  const Tensor source = dense(x);
   Tensor y = empty(x.sizes(), {.dtype = sum_type(x.dtype()), .device = x.device()});
   const Around a = around(x.sizes(), along);
-  Stream stream = current_stream(x.device());
-  kernels::cumprod({y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner}, stream);
+  launch(kernels::cumprod, x.device(), {y.tensor_view(), dense(x).tensor_view(), a.outer, a.n, a.inner});
   // dx[i] = y[i - 1] (g[i] + x[i + 1] (g[i + 1] + x[i + 2] (...))), which divides by no x.
   if (Context* c = record("cumprod", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const int at = k.get<int>();
@@ -153,8 +147,7 @@ ValuesIndices first_of(const char* op, const kernels::Kernel<void(const kernels:
   args.inner = a.inner;
   args.k = line.k;
   args.descending = line.descending;
-  Stream stream = current_stream(x.device());
-  kernel(args, stream);
+  launch(kernel, x.device(), args);
   LEVIN_TRACE("topk", {x}, {values, indices}, {{"axis", line.axis}, {"k", line.k}, {"largest", line.descending}});
   if (Context* c = record(op, values, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};

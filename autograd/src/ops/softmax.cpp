@@ -29,8 +29,7 @@ Tensor run_backward(const BackwardKernel& kernel, const Tensor& g, const Tensor&
   Tensor dx = empty(y.sizes(), like(y));
   kernels::SoftmaxBackwardArgs args{dx.tensor_view(), upstream.tensor_view(), output.tensor_view()};
   split_sizes(args, y.sizes(), axis);
-  Stream stream = current_stream(y.device());
-  kernel(args, stream);
+  launch(kernel, y.device(), args);
   return dx;
 }
 
@@ -65,8 +64,7 @@ Tensor forward(const char* op, const ForwardKernel& kernel, const Tensor& x, int
   Tensor y = empty(x.sizes(), like(x));
   kernels::SoftmaxArgs args{y.tensor_view(), source.tensor_view()};
   split_sizes(args, x.sizes(), axis);
-  Stream stream = current_stream(x.device());
-  kernel(args, stream);
+  launch(kernel, x.device(), args);
   if (Context* c = record(op, y, {x}, backward)) c->save_output(y).set(axis);
   return y;
 }

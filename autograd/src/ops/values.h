@@ -1,5 +1,5 @@
 #pragma once
-// Checks and conversions of inputs that operations make before they call a kernel.
+// Checks and conversions of inputs that operations make before they call a kernel, and the call.
 
 #include "../errors.h"
 
@@ -7,6 +7,8 @@
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/kernels/kernel.h>
+
+#include <type_traits>
 
 namespace levin::ops {
 
@@ -30,6 +32,21 @@ void check_same_dtype(const char* op, std::initializer_list<Argument> arguments)
 Tensor as_int64(const char* op, const Argument& index);
 
 inline bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
+
+/// Returns f(), computed without recording.
+template <class F>
+auto unrecorded(const F& f) {
+  const no_grad guard;
+  return f();
+}
+
+/// Calls a kernel on the current stream of the device.
+template <class Args>
+void launch(const kernels::Kernel<void(const Args&, Stream&)>& kernel, Device device,
+            const std::type_identity_t<Args>& args) {
+  Stream stream = current_stream(device);
+  kernel(args, stream);
+}
 
 /// True if an operation on x has to go through float32: x is float16 or bfloat16, which the kernel of its device does
 /// not support.

@@ -147,11 +147,10 @@ Grads fused_gradients(Context& c, const Tensor& g) {
   const Tensor dy = readable(g), q = readable(x.q), k = readable(x.k), v = readable(x.v);
   const auto [dq, dk, dv] = empty_gradients(q, k, v);
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
-  Stream stream = current_stream(q.device());
-  kernels::attention_backward({dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), row_view(dy), row_view(y),
-                               lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
-                               kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
-                              stream);
+  launch(kernels::attention_backward, q.device(),
+         {dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), row_view(dy), row_view(y), lse.tensor_view(),
+          row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
+          kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)});
   return {dq, dk, dv, c.needs(3) ? attention_mask_gradient(x, dy, y, lse, plan) : Tensor()};
 }
 
@@ -165,10 +164,9 @@ Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
   const Tensor y = empty_ordered(sizes, row_strides(q), like(q));
   const Tensor lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
-  Stream stream = current_stream(q.device());
-  kernels::attention({y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale,
-                      plan.causal, kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
-                     stream);
+  launch(kernels::attention, q.device(),
+         {y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
+          kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)});
   if (Context* c = record(kAttention, y, {x.q, x.k, x.v, x.mask}, fused_gradients))
     c->save(x.q, x.k, x.v).save_output(y).save(lse, x.mask).set(plan);
   return y;

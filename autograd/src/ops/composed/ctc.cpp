@@ -126,10 +126,9 @@ Tensor composed_paths(const Tensor& log_probabilities, const CtcPlan& p) {
 Tensor fused_paths(const Tensor& log_probabilities, const CtcPlan& p) {
   const Tensor x = dense(log_probabilities), loss = empty({p.batch}, like(x));
   const Tensor dx = would_record({log_probabilities}) ? empty_like(x) : Tensor();
-  Stream stream = current_stream(x.device());
-  kernels::ctc({loss.tensor_view(), view_of(dx), x.tensor_view(), p.classes_of_states.tensor_view(),
-                p.may_skip.tensor_view(), p.input_lengths.tensor_view(), p.target_lengths.tensor_view()},
-               stream);
+  launch(kernels::ctc, x.device(),
+         {loss.tensor_view(), view_of(dx), x.tensor_view(), p.classes_of_states.tensor_view(), p.may_skip.tensor_view(),
+          p.input_lengths.tensor_view(), p.target_lengths.tensor_view()});
   if (Context* c = record("ctc_loss", loss, {log_probabilities}, [](Context& k, const Tensor& g) -> Grads {
         if (!grad_enabled()) return {mul(k.saved(1), reshape(g, {1, g.numel(), 1}))};
         const Tensor again = view(k.saved(0), k.saved(0).sizes());  // so that a path from x to g does not count

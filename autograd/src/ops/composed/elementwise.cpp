@@ -250,9 +250,8 @@ Grads gradient_of_glu(Context& k, const Tensor& g) {
   const Tensor dx = empty(x.sizes(), like(x));
   const TensorView da = halves.first(dx).tensor_view(), db = halves.second(dx).tensor_view();
   const TensorView incoming = g.tensor_view(), second = b.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::glu({da, incoming, second, x.dtype()}, stream);
-  kernels::glu_slope({db, a.tensor_view(), second, incoming, x.dtype()}, stream);
+  launch(kernels::glu, x.device(), {da, incoming, second, x.dtype()});
+  launch(kernels::glu_slope, x.device(), {db, a.tensor_view(), second, incoming, x.dtype()});
   return {dx};
 }
 

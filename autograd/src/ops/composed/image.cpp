@@ -212,13 +212,11 @@ Grads composed_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x
 Grads bilinear_gradients(Context& k, const Tensor& g) {
   const Tensor x = k.saved(0), at_y = k.saved(1), at_x = k.saved(2);
   if (grad_enabled() || !kernels::bilinear_backward.has(g.device().type)) return composed_gradients(x, at_y, at_x, g);
-  const Tensor image = dense(x), row = dense(at_y), column = dense(at_x), incoming = dense(g);
   const Tensor dx = empty(x.sizes(), like(x));
-  const Tensor drow = empty(row.sizes(), like(x)), dcolumn = empty(row.sizes(), like(x));
-  Stream stream = current_stream(x.device());
-  kernels::bilinear_backward({dx.tensor_view(), drow.tensor_view(), dcolumn.tensor_view(), incoming.tensor_view(),
-                              image.tensor_view(), row.tensor_view(), column.tensor_view()},
-                             stream);
+  const Tensor drow = empty(at_y.sizes(), like(x)), dcolumn = empty(at_y.sizes(), like(x));
+  launch(kernels::bilinear_backward, x.device(),
+         {dx.tensor_view(), drow.tensor_view(), dcolumn.tensor_view(), dense(g).tensor_view(), dense(x).tensor_view(),
+          dense(at_y).tensor_view(), dense(at_x).tensor_view()});
   return {dx, drow, dcolumn};
 }
 
@@ -226,10 +224,9 @@ Grads bilinear_gradients(Context& k, const Tensor& g) {
 Tensor bilinear_sample(const Tensor& x, const Tensor& at_y, const Tensor& at_x) {
   if (needs_float32(kernels::bilinear, x))
     return to(bilinear_sample(to(x, kFloat32), to(at_y, kFloat32), to(at_x, kFloat32)), x.dtype());
-  const Tensor image = dense(x), row = dense(at_y), column = dense(at_x);
-  const Tensor y = empty({x.size(0), x.size(1), row.size(1)}, like(x));
-  Stream stream = current_stream(x.device());
-  kernels::bilinear({y.tensor_view(), image.tensor_view(), row.tensor_view(), column.tensor_view()}, stream);
+  const Tensor y = empty({x.size(0), x.size(1), at_y.size(1)}, like(x));
+  launch(kernels::bilinear, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(at_y).tensor_view(), dense(at_x).tensor_view()});
   if (Context* c = record("bilinear", y, {x, at_y, at_x}, bilinear_gradients)) c->save(x, at_y, at_x);
   return y;
 }

@@ -101,10 +101,9 @@ Tensor huber_sum(const Tensor& input, const Tensor& target, Reduction reduction,
       target.dtype() != input.dtype() || target.device() != input.device())
     return {};
   const double scale = reduction == Reduction::mean ? factor / static_cast<double>(input.numel()) : factor;
-  const Tensor x = dense(input), t = dense(target);
   Tensor loss = empty({}, like(input));
-  Stream stream = current_stream(input.device());
-  kernels::huber_sum({loss.tensor_view(), x.tensor_view(), t.tensor_view(), limit, scale}, stream);
+  launch(kernels::huber_sum, input.device(),
+         {loss.tensor_view(), dense(input).tensor_view(), dense(target).tensor_view(), limit, scale});
   if (Context* k = record("huber_sum", loss, {input, target}, gradients_of_huber_sum))
     k->save(input, target).set(HuberSum{limit, scale});
   return loss;
@@ -181,14 +180,9 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   }
   if (any(lt(variance.detach(), 0)).item<bool>())
     throw ValueError("[gaussian_nll_loss] var has a negative element; pass variances, not their logarithms.");
-  {
-    no_grad guard;  // the variance is clamped without an effect on its gradient
-    variance = variance.requires_grad() ? variance : clamp(variance, options.eps);
-  }
-  if (variance.requires_grad()) {
-    const Tensor missing = relu(rsub(variance.detach(), options.eps));
-    variance = add(variance, missing);
-  }
+  // The variance is clamped without an effect on its gradient.
+  variance = variance.requires_grad() ? add(variance, relu(rsub(variance.detach(), options.eps)))
+                                      : clamp(variance, options.eps);
   Tensor loss = mul(add(log(variance), div(square(sub(input, target)), variance)), 0.5);
   if (options.full) loss = add(loss, 0.5 * std::log(2 * std::numbers::pi));
   return reduced(loss, options.reduction);

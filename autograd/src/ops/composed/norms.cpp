@@ -90,11 +90,10 @@ Grads fused_gradients(const Context& k, const Tensor& g, const Tensor& x, const 
   const int64_t batch = x.size(0), channels = x.size(1), groups = k.get<GroupNorm>().groups;
   const Tensor dx = k.needs(0) ? empty(x.sizes(), like(x)) : Tensor();
   const Tensor dweight = empty({batch, channels}, like(x)), dbias = empty_like(dweight);
-  Stream stream = current_stream(x.device());
-  kernels::group_norm_backward({view_of(dx), dweight.tensor_view(), dbias.tensor_view(), g.tensor_view(),
-                                x.tensor_view(), view_of(weight), k.saved(3).tensor_view(), k.saved(4).tensor_view(),
-                                batch, groups, channels / groups, x.numel() / (batch * channels)},
-                               stream);
+  launch(kernels::group_norm_backward, x.device(),
+         {view_of(dx), dweight.tensor_view(), dbias.tensor_view(), g.tensor_view(), x.tensor_view(), view_of(weight),
+          k.saved(3).tensor_view(), k.saved(4).tensor_view(), batch, groups, channels / groups,
+          x.numel() / (batch * channels)});
   return {dx, k.needs(1) ? sum(dweight, {0}) : Tensor(), k.needs(2) ? sum(dbias, {0}) : Tensor()};
 }
 
@@ -114,11 +113,9 @@ Grads group_norm_gradients(Context& k, const Tensor& g) {
   const auto per_channel = [&](const Tensor& t) { return contiguous(expand(t, {batch, groups, per})); };
   const Tensor mean_of = per_channel(mean), rstd_of = per_channel(rstd);
   const Tensor sum_gxh = empty_like(mean_of), sum_g = empty_like(mean_of);
-  Stream stream = current_stream(x.device());
-  kernels::batch_norm_backward({{}, sum_gxh.tensor_view(), sum_g.tensor_view(), upstream.tensor_view(),
-                                x.tensor_view(), {}, mean_of.tensor_view(), rstd_of.tensor_view(), 1,
-                                batch * channels, spatial},
-                               stream);
+  launch(kernels::batch_norm_backward, x.device(),
+         {TensorView(), sum_gxh.tensor_view(), sum_g.tensor_view(), upstream.tensor_view(), x.tensor_view(),
+          TensorView(), mean_of.tensor_view(), rstd_of.tensor_view(), 1, batch * channels, spatial});
   Grads grads(3);
   if (k.needs(1)) grads[1] = to(reshape(sum(sum_gxh, {0}), {channels}), weight.dtype());
   if (k.needs(2)) grads[2] = to(reshape(sum(sum_g, {0}), {channels}), k.saved(2).dtype());
@@ -145,22 +142,15 @@ Tensor fused_group_norm(const char* op, const Tensor& x, const Tensor& weight, c
   const bool records = would_record({x, weight, bias});
   const Tensor mean = records ? empty({rows}, kept) : Tensor(), rstd = records ? empty({rows}, kept) : Tensor();
   check_per_channel(op, x, weight, bias);
-  Tensor y;
-  {
-    no_grad guard;
-    const Tensor source = dense(x), normalized = empty(x.sizes(), like(x)), w = dense(weight), b = dense(bias);
-    Stream stream = current_stream(x.device());
-    if (fits(kernels::group_norm, x, weight, bias)) {
-      kernels::group_norm({normalized.tensor_view(), source.tensor_view(), view_of(w), view_of(b), view_of(mean),
-                           view_of(rstd), x.size(0), n.groups, channels, size / channels, n.eps},
-                          stream);
-      y = normalized;
-    } else {
-      kernels::layer_norm({normalized.tensor_view(), source.tensor_view(), {}, {}, view_of(mean), view_of(rstd), rows,
-                           size, n.eps},
-                          stream);
-      y = to(scaled_per_channel(op, normalized, weight, bias), x.dtype());
-    }
+  Tensor y = empty(x.sizes(), like(x));
+  if (fits(kernels::group_norm, x, weight, bias)) {
+    launch(kernels::group_norm, x.device(),
+           {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(dense(bias)), view_of(mean),
+            view_of(rstd), x.size(0), n.groups, channels, size / channels, n.eps});
+  } else {
+    launch(kernels::layer_norm, x.device(),
+           {y.tensor_view(), dense(x).tensor_view(), {}, {}, view_of(mean), view_of(rstd), rows, size, n.eps});
+    y = unrecorded([&] { return to(scaled_per_channel(op, y, weight, bias), x.dtype()); });
   }
   if (Context* c = record("group_norm", y, {x, weight, bias}, group_norm_gradients))
     c->save(x, weight, bias, mean, rstd).set(n);
@@ -185,23 +175,21 @@ Grads rms_norm_gradients(Context& k, const Tensor& g) {
     return composed_gradients(k, g, 2, [&](const std::vector<Tensor>& inputs) {
       return composed_rms_norm(inputs[0], n.axes, inputs[1], n.eps);
     });
-  const Tensor x = dense(k.saved(0)), weight = dense(k.saved(1)), upstream = dense(g), rstd = k.saved(2);
+  const Tensor x = dense(k.saved(0)), weight = dense(k.saved(1)), rstd = k.saved(2);
   const Tensor dx = k.needs(0) ? empty(x.sizes(), like(x)) : Tensor();
   const Tensor dweight = k.needs(1) ? empty(weight.sizes(), like(x)) : Tensor();
-  Stream stream = current_stream(x.device());
-  kernels::rms_norm_backward({view_of(dx), view_of(dweight), upstream.tensor_view(), x.tensor_view(), view_of(weight),
-                              rstd.tensor_view(), rstd.numel(), n.columns},
-                             stream);
+  launch(kernels::rms_norm_backward, x.device(),
+         {view_of(dx), view_of(dweight), dense(g).tensor_view(), x.tensor_view(), view_of(weight), rstd.tensor_view(),
+          rstd.numel(), n.columns});
   return {dx, dweight};
 }
 
 Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, const RmsNorm& n) {
   const int64_t rows = x.numel() / n.columns;
-  const Tensor source = dense(x), w = dense(weight);
   const Tensor rstd = would_record({x, weight}) ? empty({rows}, like(x)) : Tensor();
   Tensor y = empty(x.sizes(), like(x));
-  Stream stream = current_stream(x.device());
-  kernels::rms_norm({y.tensor_view(), source.tensor_view(), view_of(w), view_of(rstd), rows, n.columns, n.eps}, stream);
+  launch(kernels::rms_norm, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(rstd), rows, n.columns, n.eps});
   if (Context* c = record("rms_norm", y, {x, weight}, rms_norm_gradients)) c->save(x, weight, rstd).set(n);
   return y;
 }

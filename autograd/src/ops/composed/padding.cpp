@@ -104,10 +104,9 @@ Grads gradient_of_padded(Context& k, const Tensor& g) {
   if (kernels::pad_backward.has(g.device().type) && (g.dtype() == kFloat32 || g.dtype() == kFloat64)) {
     Shape sizes = g.sizes();
     for (const AxisPad& p : pads) sizes[p.axis] = p.size;
-    const Tensor dx = empty(sizes, like(g)), incoming = dense(g);
-    Stream stream = current_stream(g.device());
+    const Tensor dx = empty(sizes, like(g));
     with_positions(pads, [&](auto& axes) {
-      kernels::pad_backward({dx.tensor_view(), incoming.tensor_view(), axes}, stream);
+      launch(kernels::pad_backward, g.device(), {dx.tensor_view(), dense(g).tensor_view(), axes});
     });
     return {dx};
   }
@@ -128,9 +127,9 @@ Tensor padded(const Tensor& x, const AxisPads& pads) {
   for (const AxisPad& p : pads) sizes[p.axis] += p.before + p.after;
   const Tensor y = empty(sizes, like(x));
   if (kernels::pad.has(x.device().type) && !x.is_complex()) {
-    const Tensor from = dense(x);
-    Stream stream = current_stream(x.device());
-    with_positions(pads, [&](auto& axes) { kernels::pad({y.tensor_view(), from.tensor_view(), axes}, stream); });
+    with_positions(pads, [&](auto& axes) {
+      launch(kernels::pad, x.device(), {y.tensor_view(), dense(x).tensor_view(), axes});
+    });
   } else {
     no_grad guard;
     const AxisPad& first = pads[0];

@@ -228,9 +228,7 @@ Tensor extremes_by_place(const Tensor& x, int along, const Tensor& index, const 
   if (inside && kernel.has(x.device().type) && x.dtype() != kBool && !x.is_complex() && !tracing()) {
     // Without x itself any value of a place is the first one there.
     const Tensor y = dense(include_self ? clone(x) : scatter(x, along, index, source));
-    const Tensor values = dense(source), at = dense(index);
-    Stream stream = current_stream(x.device());
-    kernel({y.tensor_view(), values.tensor_view(), at.tensor_view(), along}, stream);
+    launch(kernel, x.device(), {y.tensor_view(), dense(source).tensor_view(), dense(index).tensor_view(), along});
     return y;
   }
   // The smallest of floats is the largest of their negatives, so that NaN is the last in order for both.

@@ -4,6 +4,7 @@
 #include "../../autograd_meta.h"
 #include "../../errors.h"
 #include "../autocast.h"
+#include "../values.h"
 #include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
@@ -59,8 +60,7 @@ Grads slope_backward(Context& k, const Tensor& g) {
   const SlopeState s = k.get<SlopeState>();
   const Tensor v = k.saved(0);
   if (!can_overwrite(g, v)) return {apply(*s.slope, g, v, s.p0, s.p1)};
-  Stream stream = current_stream(g.device());
-  s.slope->kernel({g.tensor_view(), g.tensor_view(), v.tensor_view(), g.dtype(), s.p0, s.p1}, stream);
+  launch(s.slope->kernel, g.device(), {g.tensor_view(), g.tensor_view(), v.tensor_view(), g.dtype(), s.p0, s.p1});
   end_in_place(g);
   return {g};
 }
@@ -151,8 +151,7 @@ void overwrite(const char* name, const Activation& f, const Tensor& x) {
     old = alias(x, x.sizes(), x.strides(), x.storage_offset());
     if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
   }
-  Stream stream = current_stream(x.device());
-  f.kernel({x.tensor_view(), x.tensor_view()}, stream);
+  launch(f.kernel, x.device(), {x.tensor_view(), x.tensor_view()});
   end_in_place(x);
   if (!recorded) return;
   Tensor result = alias(x, x.sizes(), x.strides(), x.storage_offset());

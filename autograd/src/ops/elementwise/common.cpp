@@ -1,6 +1,7 @@
 #include "common.h"
 
 #include "../../errors.h"
+#include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -27,12 +28,6 @@ Tensor readable(const Tensor& x) {
 
 void refuse_complex(const char* op, const Tensor& x) {
   if (x.is_complex()) [[unlikely]] levin::detail::refuse_dtype(op, x.dtype(), "real types");
-}
-
-void run(const kernels::BinaryKernel& kernel, const Tensor& y, const TensorView& a, const TensorView& b, DType compute,
-         double p0, double p1) {
-  Stream stream = current_stream(y.device());
-  kernel({y.tensor_view(), a, b, compute, p0, p1}, stream);
 }
 
 }  // namespace
@@ -89,9 +84,7 @@ Tensor fresh(const Shape& sizes, DType dtype, Device device) {
 Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0, double p1) {
   refuse_complex(kernel.name(), x);
   Tensor y = fresh(x.sizes(), out, x.device());
-  Stream stream = current_stream(y.device());
-  const Tensor source = readable(x);
-  kernel({y.tensor_view(), source.tensor_view(), p0, p1}, stream);
+  launch(kernel, y.device(), {y.tensor_view(), readable(x).tensor_view(), p0, p1});
   LEVIN_TRACE(kernel.name(), {x}, {y}, {{"p0", p0}, {"p1", p1}});
   return y;
 }
@@ -102,8 +95,7 @@ Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor&
   const Device device = common_device(op, a, b);
   Tensor y = a.sizes() == b.sizes() ? fresh(a.sizes(), out, device)
                                     : fresh(broadcast_shapes(a.sizes(), b.sizes(), op), out, device);
-  const Tensor left = readable(a), right = readable(b);
-  run(kernel, y, left.tensor_view(), right.tensor_view(), compute, p0, p1);
+  launch(kernel, device, {y.tensor_view(), readable(a).tensor_view(), readable(b).tensor_view(), compute, p0, p1});
   LEVIN_TRACE(kernel.name(), {a, b}, {y}, {{"compute", compute}, {"p0", p0}, {"p1", p1}});
   return y;
 }
@@ -113,7 +105,7 @@ Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar
   refuse_complex(kernel.name(), x);
   Tensor y = fresh(x.sizes(), out, x.device());
   const TensorView n = number(value, compute), v = x.tensor_view();
-  run(kernel, y, swapped ? n : v, swapped ? v : n, compute, p0, 0.0);
+  launch(kernel, y.device(), {y.tensor_view(), swapped ? n : v, swapped ? v : n, compute, p0, 0.0});
   LEVIN_TRACE(kernel.name(), {x}, {y},
               {{"compute", compute}, {"p0", p0}, {"value", value}, {"swapped", swapped}});
   return y;
@@ -126,8 +118,7 @@ Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tenso
   common_device(op, a, c);
   const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), op), c.sizes(), op);
   Tensor y = fresh(sizes, compute, device);
-  Stream stream = current_stream(device);
-  kernel({y.tensor_view(), a.tensor_view(), b.tensor_view(), c.tensor_view(), compute, p0}, stream);
+  launch(kernel, device, {y.tensor_view(), a.tensor_view(), b.tensor_view(), c.tensor_view(), compute, p0});
   LEVIN_TRACE(kernel.name(), {a, b, c}, {y}, {{"compute", compute}, {"p0", p0}});
   return y;
 }

@@ -2,6 +2,7 @@
 
 #include "../../errors.h"
 #include "../autocast.h"
+#include "../values.h"
 #include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
@@ -30,8 +31,7 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const T
     sizes = broadcast_shapes(sizes, x->sizes(), "where");
   }
   Tensor y = fresh(sizes, t, condition.device());
-  Stream stream = current_stream(y.device());
-  kernels::where({y.tensor_view(), condition.tensor_view(), va, vb, t}, stream);
+  launch(kernels::where, y.device(), {y.tensor_view(), condition.tensor_view(), va, vb, t});
   LEVIN_TRACE("where", {condition, a, b}, {y}, {{"a", a_number}, {"b", b_number}});
   if (Context* c = record("where", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         return {k.needs(0) ? where(k.saved(0), g, 0) : Tensor(), k.needs(1) ? where(k.saved(0), 0, g) : Tensor()};
@@ -71,9 +71,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   check_condition("masked_fill", mask);
   const Device device = common_device("masked_fill", x, mask);
   Tensor y = fresh(broadcast_shapes(x.sizes(), mask.sizes(), "masked_fill"), x.dtype(), device);
-  Stream stream = current_stream(device);
-  kernels::where(
-      {y.tensor_view(), mask.tensor_view(), TensorView::number(value, x.dtype()), x.tensor_view(), x.dtype()}, stream);
+  launch(kernels::where, device,
+         {y.tensor_view(), mask.tensor_view(), TensorView::number(value, x.dtype()), x.tensor_view(), x.dtype()});
   LEVIN_TRACE("where", {mask, Tensor(), x}, {y}, {{"a", value}, {"b", 0}});
   if (Context* c = record("masked_fill", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {masked_fill(g, k.saved(0), 0)};

@@ -74,10 +74,10 @@ Tensor dequantized(const Tensor& values, const Tensor& scale, DType dtype) {
 /// Runs a kernel of linear layers on rows (M, K) of float32.
 Tensor linear_rows(const kernels::Kernel<void(const kernels::LinearInt8Args&, Stream&)>& kernel, const Tensor& x,
                    const Tensor& weight, const Tensor& scale, const Tensor& bias) {
-  const Tensor rows = dense(x), values = dense(weight), factors = dense(scale), offsets = dense(bias);
   Tensor y = empty({x.sizes()[0], weight.sizes()[0]}, like(x));
-  Stream stream = current_stream(x.device());
-  kernel({y.tensor_view(), rows.tensor_view(), values.tensor_view(), factors.tensor_view(), view_of(offsets)}, stream);
+  launch(kernel, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(weight).tensor_view(), dense(scale).tensor_view(),
+          view_of(dense(bias))});
   return y;
 }
 
@@ -145,13 +145,11 @@ Tensor dynamic_images(const Tensor& x, const Tensor& weight, const Tensor& scale
   no_grad guard;
   if (!kernels::conv2d_int8_dynamic.has(x.device().type))
     return conv2d(x.numel() == 0 ? x : round_to_steps(x, {1, 2, 3}), dequantize_weight_int8(weight, scale), bias, o);
-  const Tensor images = dense(x), values = dense(weight), factors = dense(scale), offsets = dense(bias);
   Tensor y = empty(sizes, like(x));
-  Stream stream = current_stream(x.device());
-  kernels::conv2d_int8_dynamic(
-      {y.tensor_view(), images.tensor_view(), values.tensor_view(), factors.tensor_view(), view_of(offsets),
-       o.stride[0], o.stride[1], o.padding[0], o.padding[1], o.dilation[0], o.dilation[1], o.groups},
-      stream);
+  launch(kernels::conv2d_int8_dynamic, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(weight).tensor_view(), dense(scale).tensor_view(),
+          view_of(dense(bias)), o.stride[0], o.stride[1], o.padding[0], o.padding[1], o.dilation[0], o.dilation[1],
+          o.groups});
   return y;
 }
 

@@ -182,12 +182,10 @@ Tensor complex_div(const Tensor& a, const Tensor& b, DType t) {
   if (!b.is_complex()) return scaled(a, b, t, div);
   const Parts x(a, t), y(b, t);
   // The larger part is divided out first, so that no square overflows; the result does not depend on it.
-  Tensor larger;
-  {
-    const no_grad guard;
-    larger = maximum(abs(y.re), abs(y.im));
-    larger = masked_fill(larger, logical_or(eq(larger, 0), isinf(larger)), 1);
-  }
+  const Tensor larger = unrecorded([&] {
+    const Tensor l = maximum(abs(y.re), abs(y.im));
+    return masked_fill(l, logical_or(eq(l, 0), isinf(l)), 1);
+  });
   const Tensor c = div(y.re, larger), d = div(y.im, larger), norm = mul(add(square(c), square(d)), larger);
   if (!x.im.defined()) return complex(div(mul(x.re, c), norm), div(neg(mul(x.re, d)), norm));
   return complex(div(add(mul(x.re, c), mul(x.im, d)), norm), div(sub(mul(x.im, c), mul(x.re, d)), norm));
@@ -210,11 +208,7 @@ namespace {
 
 /// Computes the modulus, whose gradient z / |z| is 0 at 0.
 Tensor modulus(const Tensor& z) {
-  Tensor y;
-  {
-    const no_grad guard;
-    y = hypot(real(z), imag(z));
-  }
+  const Tensor y = unrecorded([&] { return hypot(real(z), imag(z)); });
   if (Context* c = record("abs", y, {z}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor length = k.saved(1);
         return {mul(k.saved(0), masked_fill(div(g, length), eq(length, 0), 0))};

@@ -37,8 +37,7 @@ Tensor run(const FftKernel& kernel, const Tensor& x, const Plan& p, int64_t leng
   Shape sizes = x.sizes();
   sizes[x.dim() - 1] = length;
   const Tensor y = fresh(sizes, t, x.device()), from = dense(x);
-  Stream stream = current_stream(x.device());
-  kernel({parts_of(y), parts_of(from), p.n, p.inverse, p.scale}, stream);
+  launch(kernel, x.device(), {parts_of(y), parts_of(from), p.n, p.inverse, p.scale});
   return y;
 }
 
