@@ -1,6 +1,7 @@
 #include <levin/autograd/functional.h>
 
 #include "errors.h"
+#include "ops/values.h"
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
@@ -30,11 +31,6 @@ void require_one_element(const char* op, const Tensor& y) {
   if (y.numel() != 1) fail<ShapeError>("[{}] the result of f is {}, one element is needed.", op, y.sizes());
 }
 
-Shape joined(Shape sizes, const Shape& more) {
-  for (const int64_t n : more) sizes.push_back(n);
-  return sizes;
-}
-
 /// Returns the Jacobian of y with respect to each input.
 std::vector<Tensor> rows_of(const char* op, const Tensor& y, const std::vector<Tensor>& inputs, bool create_graph) {
   require_history(op, y);
@@ -48,7 +44,7 @@ std::vector<Tensor> rows_of(const char* op, const Tensor& y, const std::vector<T
   }
   std::vector<Tensor> result;
   for (std::size_t j = 0; j < inputs.size(); ++j) {
-    const Shape sizes = joined(y.sizes(), inputs[j].sizes());
+    const Shape sizes = ops::joined(y.sizes(), inputs[j].sizes());
     result.push_back(rows[j].empty() ? zeros(sizes, like(inputs[j])) : reshape(stack(rows[j]), sizes));
   }
   return result;
@@ -78,7 +74,7 @@ Tensor hessian(const TensorMap& f, const Tensor& x, const DerivativeOptions& opt
   require_one_element("hessian", y);
   require_history("hessian", y);
   const Tensor gradient = grad({y}, {input}, {.create_graph = true})[0];
-  if (!gradient.requires_grad()) return zeros(joined(x.sizes(), x.sizes()), like(x));  // f is linear
+  if (!gradient.requires_grad()) return zeros(ops::joined(x.sizes(), x.sizes()), like(x));  // f is linear
   return rows_of("hessian", gradient, {input}, options.create_graph)[0];
 }
 

@@ -36,11 +36,8 @@ int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
 
 kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
                               const Tensor& y) {
-  kernels::Conv2dArgs a{x.tensor_view(), weight.tensor_view(), {},           y.tensor_view(),
-                        g.stride[0],     g.stride[1],          g.padding[0], g.padding[1],
-                        g.dilation[0],   g.dilation[1],        g.groups};
-  if (bias.defined()) a.bias = bias.tensor_view();
-  return a;
+  return {x.tensor_view(), weight.tensor_view(), view_of(bias), y.tensor_view(), g.stride[0], g.stride[1],
+          g.padding[0],    g.padding[1],         g.dilation[0], g.dilation[1],   g.groups};
 }
 
 Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Geometry& geometry) {
@@ -86,8 +83,7 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
                      weight.sizes());
   check_same_dtype(op, {{"x", x}, {"weight", weight}, {"bias", bias}});
   if (!x.is_floating()) fail<DTypeError>("[{}] x is {}; a floating type is needed.", op, x.dtype());
-  if (x.device() != weight.device())
-    fail<DeviceError>("[{}] x is on {}, weight on {}. Move one with x.to(device).", op, x.device(), weight.device());
+  check_same_device(op, {"x", x}, {"weight", weight});
   if (stride[0] < 1 || stride[1] < 1 || dilation[0] < 1 || dilation[1] < 1 || groups < 1)
     fail<ValueError>("[{}] stride ({}, {}), dilation ({}, {}) and groups {} must be 1 or more.", op, stride[0],
                      stride[1], dilation[0], dilation[1], groups);

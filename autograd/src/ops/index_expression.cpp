@@ -259,8 +259,7 @@ void write(const Tensor& part, const Places& p, const Tensor& rows, const IndexP
 
 void check_values(const char* op, const Tensor& x, const Tensor& values) {
   check_same_dtype(op, {{"x", x}, {"values", values}});
-  if (values.device() != x.device())
-    fail<DeviceError>("[{}] x is on {}, values on {}. Move one with x.to(device).", op, x.device(), values.device());
+  check_same_device(op, {"x", x}, {"values", values});
 }
 
 /// Writes values of x's dtype and device.

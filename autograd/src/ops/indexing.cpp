@@ -26,26 +26,18 @@ namespace {
 
 /// Returns the index as int64.
 Tensor checked_index(const char* op, const Tensor& x, const Tensor& index) {
-  if (index.device() != x.device())
-    fail<DeviceError>("[{}] x is on {}, the index on {}. Move one with x.to(device).", op, x.device(), index.device());
+  check_same_device(op, {"x", x}, {"the index", index});
   return as_int64(op, {"index", index});
 }
 
 void check_source(const char* op, const Tensor& x, const Tensor& source) {
   check_same_dtype(op, {{"x", x}, {"source", source}});
-  if (source.device() != x.device())
-    fail<DeviceError>("[{}] x is on {}, source on {}. Move one with x.to(device).", op, x.device(), source.device());
+  check_same_device(op, {"x", x}, {"source", source});
 }
 
 Tensor copy_of(const Tensor& t) {
   no_grad guard;
   return t.is_contiguous() ? clone(detach(t)) : dense(t);
-}
-
-int64_t product(const Shape& sizes, int begin, int end) {
-  int64_t n = 1;
-  for (int d = begin; d < end; ++d) n *= sizes[d];
-  return n;
 }
 
 /// Checks the index sizes. The index may be smaller than `t` along the other axes, and also along `axis` if `along` is
@@ -137,16 +129,16 @@ namespace {
 
 /// Adds source's slices to y, which the caller owns.
 void add_slices(const char* op, const Tensor& y, int axis, const Tensor& index, const Tensor& source, int64_t skip) {
+  const Around a = around(y.sizes(), axis);
   launch(kernels::index_add, y.device(),
-         {y.tensor_view(), dense(source).tensor_view(), dense(index).tensor_view(), product(y.sizes(), 0, axis),
-          y.sizes()[axis], product(y.sizes(), axis + 1, y.dim()), skip, op});
+         {y.tensor_view(), dense(source).tensor_view(), dense(index).tensor_view(), a.outer, a.n, a.inner, skip, op});
 }
 
 Tensor select_slices(const char* op, const Tensor& x, int axis, const Tensor& index, const Shape& sizes) {
   Tensor y = empty(sizes, like(x));
+  const Around a = around(x.sizes(), axis);
   launch(kernels::index_select, x.device(),
-         {y.tensor_view(), dense(x).tensor_view(), dense(index).tensor_view(), product(x.sizes(), 0, axis),
-          x.sizes()[axis], product(x.sizes(), axis + 1, x.dim()), op});
+         {y.tensor_view(), dense(x).tensor_view(), dense(index).tensor_view(), a.outer, a.n, a.inner, op});
   return y;
 }
 
@@ -264,9 +256,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
       fail<IndexError>("[embedding] padding_idx {} is out of range for {} rows.", *padding_idx, options.rows);
     options.padding = *padding_idx < 0 ? *padding_idx + options.rows : *padding_idx;
   }
-  Shape sizes = index.sizes();
-  sizes.push_back(weight.sizes()[1]);
-  Tensor y = select_slices("embedding", weight, 0, at, sizes);
+  Tensor y = select_slices("embedding", weight, 0, at, joined(index.sizes(), {weight.size(1)}));
   LEVIN_TRACE("embedding", {weight, at}, {y});
   if (Context* c = record("embedding", y, {weight}, [](Context& k, const Tensor& g) -> Grads {
         const auto& o = k.get<EmbeddingOptions>();

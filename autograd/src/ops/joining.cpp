@@ -216,8 +216,7 @@ Tensor one_hot(const Tensor& index, int64_t num_classes) {
   if (num_classes <= 0 && index.numel() == 0)
     throw ValueError("[one_hot] the index is empty, so the number of classes has to be given.");
   const int64_t classes = num_classes == -1 ? amax(index).item<int64_t>() + 1 : num_classes;
-  Shape sizes = index.sizes();
-  sizes.push_back(std::max<int64_t>(classes, 0));
+  const Shape sizes = joined(index.sizes(), {std::max<int64_t>(classes, 0)});
   Tensor y = empty(sizes, like(index));
   launch(kernels::one_hot, index.device(), {y.tensor_view(), dense(index).tensor_view(), sizes.back()});
   LEVIN_TRACE("one_hot", {index}, {y}, {{"classes", sizes.back()}});
@@ -292,9 +291,7 @@ Tensor pad(const Tensor& x, const Shape& pads, const Scalar& value) {
   for (int64_t& p : added) p = std::max<int64_t>(0, p);
   if (x.is_complex()) {
     if (value.to<double>() != 0) levin::detail::refuse_dtype("pad", x.dtype(), "real types, or the value 0");
-    Shape with_parts{0, 0};
-    for (const int64_t p : added) with_parts.push_back(p);
-    return on_parts(inside, [&](const Tensor& parts) { return padded(parts, with_parts, 0); });
+    return on_parts(inside, [&](const Tensor& parts) { return padded(parts, joined({0, 0}, added), 0); });
   }
   return padded(inside, added, value);
 }

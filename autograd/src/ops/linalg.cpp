@@ -35,11 +35,7 @@ void require_matrices(const char* op, const Tensor& a, bool square) {
 }
 
 Tensor transposed(const Tensor& a) { return transpose(a, -2, -1); }
-Shape batch_of(const Tensor& a) { return Shape(a.sizes().begin(), a.sizes().end() - 2); }
-Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
-  for (const int64_t n : more) sizes.push_back(n);
-  return sizes;
-}
+Shape batch_of(const Tensor& a) { return leading(a, 2); }
 /// The matrix with this diagonal.
 Tensor diagonal_matrix(const Tensor& values) { return diag_embed(values); }
 

@@ -58,11 +58,7 @@ Tensor checked_labels(const char* op, const Argument& x, const Tensor& target) {
 }
 
 /// Reshapes (C) to (1, C, 1, ...).
-Tensor per_class(const Tensor& weight, int dims) {
-  Shape sizes = Shape::filled(dims, 1);
-  sizes[1] = weight.numel();
-  return reshape(weight, sizes);
-}
+Tensor per_class(const Tensor& weight, int dims) { return along_axis(weight, 1, dims); }
 
 /// Returns w[target], and 0 where the label is ignored, in target's sizes.
 Tensor label_weights(const Tensor& target, const Tensor& weight, int64_t ignore_index, DType dtype) {

@@ -24,9 +24,7 @@ void check_operands(const char* op, const Argument& a, const Argument& b) {
   check_same_dtype(op, {a, b});
   if (a.tensor.dtype() == kBool)
     fail<DTypeError>("[{}] bool matrices have no product; convert them with x.to(kInt32).", op);
-  if (a.tensor.device() != b.tensor.device())
-    fail<DeviceError>("[{}] {} is on {}, {} on {}. Move one with x.to(device).", op, a.name, a.tensor.device(), b.name,
-                      b.tensor.device());
+  check_same_device(op, a, b);
 }
 
 [[noreturn]] void inner_sizes_differ(const char* op, const Tensor& a, const Tensor& b) {
@@ -48,17 +46,12 @@ Tensor compute(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape
   const auto view_over = [&](const Tensor& x, int64_t rows, int64_t columns) {
     TensorView v = x.tensor_view();
     if (x.dim() == 2 && lead.empty()) return v;
-    Shape target = lead;
-    target.push_back(rows);
-    target.push_back(columns);
+    const Shape target = joined(lead, {rows, columns});
     v.strides = broadcast_strides(v.sizes, v.strides, target, "matmul");
     v.sizes = target;
     return v;
   };
-  Shape sizes = lead;
-  sizes.push_back(a.sizes()[ad - 2]);
-  sizes.push_back(b.sizes()[bd - 1]);
-  Tensor y = empty(sizes, like(a));
+  Tensor y = empty(joined(lead, {a.sizes()[ad - 2], b.sizes()[bd - 1]}), like(a));
   launch(kernels::matmul, a.device(),
          {y.tensor_view(), view_over(a, a.sizes()[ad - 2], a.sizes()[ad - 1]),
           view_over(b, b.sizes()[bd - 2], b.sizes()[bd - 1]), view_of(bias)});
@@ -69,10 +62,7 @@ Tensor compute(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape
 Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
   const int ad = a.dim(), bd = b.dim();
   if (a.sizes()[ad - 1] != b.sizes()[bd - 2]) inner_sizes_differ(op, a, b);
-  const Shape lead = ad == 2 && bd == 2
-                         ? Shape{}
-                         : broadcast_shapes(Shape(a.sizes().begin(), a.sizes().end() - 2),
-                                            Shape(b.sizes().begin(), b.sizes().end() - 2), op);
+  const Shape lead = ad == 2 && bd == 2 ? Shape{} : broadcast_shapes(leading(a, 2), leading(b, 2), op);
   Tensor y = compute(a, b, {}, lead);
   LEVIN_TRACE("matmul", {a, b}, {y});
   if (Context* c = record("matmul", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
@@ -104,7 +94,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     if (a.sizes().back() != b.sizes()[0]) inner_sizes_differ("matmul", a, b);
     Shape sizes = a.sizes();
     sizes[ad - 1] = b.sizes()[1];
-    const int64_t rows = Shape(a.sizes().begin(), a.sizes().end() - 1).numel();
+    const int64_t rows = leading(a, 1).numel();
     return reshape(batched("matmul", reshape(a, {rows, a.sizes().back()}), b), sizes);
   }
   return batched("matmul", a, b);
@@ -164,8 +154,7 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
   if (broadcast_shapes(bias.sizes(), sizes, "addmm") != sizes)
     fail<ShapeError>("[addmm] the bias is {}, which does not broadcast to the product's shape {}.", bias.sizes(),
                      sizes);
-  if (bias.device() != a.device())
-    fail<DeviceError>("[addmm] the bias is on {}, a on {}. Move one with x.to(device).", bias.device(), a.device());
+  check_same_device("addmm", {"the bias", bias}, {"a", a});
   if (a.is_floating() && bias.dtype() == a.dtype())
     return fused_addmm(bias, a, b, {beta.to<double>(), alpha.to<double>()});
   // For integers the factors stay integers. If the bias has another type, the types are promoted as in add().
@@ -189,7 +178,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.dim() != 2) {
     Shape sizes = x.sizes();
     sizes[x.dim() - 1] = weight.sizes()[0];
-    const int64_t rows = x.dim() == 1 ? 1 : Shape(x.sizes().begin(), x.sizes().end() - 1).numel();
+    const int64_t rows = x.dim() == 1 ? 1 : leading(x, 1).numel();
     return reshape(linear(reshape(x, {rows, x.sizes().back()}), weight, bias), sizes);
   }
   Tensor y = compute(x, alias(weight, {weight.sizes()[1], weight.sizes()[0]},

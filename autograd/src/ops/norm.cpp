@@ -29,12 +29,7 @@ struct NormGradients {
 Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
 
 /// Reshapes (C) to (1, C, 1, ...), which broadcasts over x.
-Tensor per_channel(const Tensor& t, int dims) {
-  if (!t.defined()) return t;
-  Shape sizes = Shape::filled(dims, 1);
-  sizes[1] = t.numel();
-  return reshape(t, sizes);
-}
+Tensor per_channel(const Tensor& t, int dims) { return t.defined() ? along_axis(t, 1, dims) : t; }
 
 Shape all_but_channels(int dims) {
   Shape axes{0};

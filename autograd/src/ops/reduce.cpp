@@ -251,12 +251,9 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   if (!fits)
     fail<ShapeError>("[sum_to_size] {} does not broadcast to {}; each size has to be 1 or x's.", sizes, x.sizes());
   if (x.is_complex()) {
-    Shape with_parts = sizes;
-    with_parts.push_back(2);
-    return on_parts(x, [&](const Tensor& parts) { return sum_to_size(parts, with_parts); });
+    return on_parts(x, [&](const Tensor& parts) { return sum_to_size(parts, joined(sizes, {2})); });
   }
-  Shape kept = Shape::filled(lead, 1);
-  for (const int64_t s : sizes) kept.push_back(s);
+  const Shape kept = joined(Shape::filled(lead, 1), sizes);
   Tensor y = empty(sizes, {.dtype = sum_type(x.dtype()), .device = x.device()});
   TensorView view = y.tensor_view();
   view.sizes = kept;

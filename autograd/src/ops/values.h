@@ -28,6 +28,13 @@ struct Argument {
 /// Throws DTypeError unless all tensors that are defined have the dtype of the first.
 void check_same_dtype(const char* op, std::initializer_list<Argument> arguments);
 
+/// Throws DeviceError unless both are on one device.
+inline void check_same_device(const char* op, const Argument& a, const Argument& b) {
+  if (a.tensor.device() != b.tensor.device())
+    fail<DeviceError>("[{}] {} is on {}, {} on {}. Move one with x.to(device).", op, a.name, a.tensor.device(), b.name,
+                      b.tensor.device());
+}
+
 /// Returns positions or class labels as int64, which kernels read; converts int32. Throws DTypeError for other types.
 Tensor as_int64(const char* op, const Argument& index);
 
@@ -73,6 +80,22 @@ inline Tensor dense(const Tensor& t) {
 
 /// Returns the type of sums and products: integers and bool give int64.
 inline DType sum_type(DType t) { return is_floating(t) ? t : DType::i64; }
+
+/// Returns the sizes of x without those of the last `dropped` axes.
+inline Shape leading(const Tensor& x, int dropped) { return Shape(x.sizes().begin(), x.sizes().end() - dropped); }
+
+/// Returns the sizes of both lists, one after the other.
+inline Shape joined(Shape sizes, const Shape& more) {
+  for (const int64_t n : more) sizes.push_back(n);
+  return sizes;
+}
+
+/// Reshapes the elements of a vector to lie along an axis of `dims` axes, (1, ..., n, ..., 1).
+inline Tensor along_axis(const Tensor& vector, int axis, int dims) {
+  Shape sizes = Shape::filled(dims, 1);
+  sizes[axis] = vector.numel();
+  return reshape(vector, sizes);
+}
 
 /// Sizes seen as (outer, n, inner) around an axis; a number has one line of one element.
 struct Around {

@@ -29,9 +29,9 @@ constexpr const char* kAttention = "scaled_dot_product_attention";
 
 /// Returns the leading sizes of the result. With `gqa`, any number of heads of k and v fits those of q.
 Shape common_leading(const Tensor& q, const Tensor& k, const Tensor& v, bool gqa = false) {
-  Shape of_k = leading(k), of_v = leading(v);
+  Shape of_k = leading(k, 2), of_v = leading(v, 2);
   if (gqa) of_k[of_k.size() - 1] = of_v[of_v.size() - 1] = 1;
-  return broadcast_shapes(broadcast_shapes(leading(q), of_k, kAttention), of_v, kAttention);
+  return broadcast_shapes(broadcast_shapes(leading(q, 2), of_k, kAttention), of_v, kAttention);
 }
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
@@ -60,7 +60,7 @@ void check_mask(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
     fail<ValueError>("[{}] attn_mask and is_causal exclude each other; put the triangle into the mask.", kAttention);
   if (mask.dtype() != kBool && !mask.is_floating())
     fail<DTypeError>("[{}] attn_mask is {}; bool or a floating type is needed.", kAttention, mask.dtype());
-  const Shape scores = with_matrix(common_leading(q, k, v, o.enable_gqa), q.size(-2), k.size(-2));
+  const Shape scores = joined(common_leading(q, k, v, o.enable_gqa), {q.size(-2), k.size(-2)});
   bool fits = mask.dim() <= scores.size();
   for (int d = 1; fits && d <= mask.dim(); ++d) fits = mask.size(-d) == 1 || mask.size(-d) == scores[scores.size() - d];
   if (!fits)
@@ -150,23 +150,20 @@ Grads fused_gradients(Context& c, const Tensor& g) {
   launch(kernels::attention_backward, q.device(),
          {dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), row_view(dy), row_view(y), lse.tensor_view(),
           row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
-          kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)});
+          kernel_mask(mask, joined(leading(q, 2), {q.size(-2), k.size(-2)}), plan)});
   return {dq, dk, dv, c.needs(3) ? attention_mask_gradient(x, dy, y, lse, plan) : Tensor()};
 }
 
 /// Runs the blockwise kernel.
 Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
-  Shape rows = leading(x.q);
-  rows.push_back(x.q.size(-2));
-  Shape sizes = rows;
-  sizes.push_back(x.v.size(-1));
+  const Shape rows = leading(x.q, 1), sizes = joined(rows, {x.v.size(-1)});
   const Tensor q = readable(x.q), k = readable(x.k), v = readable(x.v);
   const Tensor y = empty_ordered(sizes, row_strides(q), like(q));
   const Tensor lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
   launch(kernels::attention, q.device(),
          {y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
-          kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)});
+          kernel_mask(mask, joined(leading(q, 2), {q.size(-2), k.size(-2)}), plan)});
   if (Context* c = record(kAttention, y, {x.q, x.k, x.v, x.mask}, fused_gradients))
     c->save(x.q, x.k, x.v).save_output(y).save(lse, x.mask).set(plan);
   return y;
@@ -187,7 +184,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
     return to(scaled_dot_product_attention(widened(q), widened(k), widened(v), o), q.dtype());
   const Shape lead = common_leading(q, k, v);
   const auto spread = [&](const Tensor& x) {
-    return leading(x) == lead ? x : expand(x, with_matrix(lead, x.size(-2), x.size(-1)));
+    return leading(x, 2) == lead ? x : expand(x, joined(lead, {x.size(-2), x.size(-1)}));
   };
   const AttentionInputs x{spread(q), spread(k), spread(v), o.attn_mask};
   AttentionPlan plan{.scale = o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))),

@@ -205,9 +205,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     const int64_t channels = x.dim() > 1 ? x.size(1) : 1;
     if (weight.dim() != 1 || weight.numel() != channels)
       fail<ShapeError>("[prelu] weight is {}, but x of {} needs (1,) or ({},).", weight.sizes(), x.sizes(), channels);
-    Shape sizes = Shape::filled(x.dim(), 1);
-    sizes[1] = channels;
-    slopes = reshape(weight, sizes);
+    slopes = along_axis(weight, 1, x.dim());
   } else {
     slopes = reshape(weight, {});
   }
@@ -286,12 +284,19 @@ Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options)
 
 // Dropout
 
+namespace {
+
+/// Returns (B, C, 1, ...) for x (B, C, ...).
+Shape sizes_of_features(const char* op, const Tensor& x) {
+  if (x.dim() < 2) fail<ShapeError>("[{}] the input is {}, expected is (B, C, ...).", op, x.sizes());
+  return joined({x.size(0), x.size(1)}, Shape::filled(x.dim() - 2, 1));
+}
+
+}  // namespace
+
 Tensor feature_dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  if (x.dim() < 2) fail<ShapeError>("[feature_dropout] the input is {}, expected is (B, C, ...).", x.sizes());
+  const Shape sizes = sizes_of_features("feature_dropout", x);
   if (!training || p == 0) return dropout(x, p, false);
-  Shape sizes = Shape::filled(x.dim(), 1);
-  sizes[0] = x.size(0);
-  sizes[1] = x.size(1);
   return mul(x, dropout(ones(sizes, like(x)), p, true, generator));
 }
 
@@ -332,11 +337,8 @@ Tensor alpha_dropout(const Tensor& x, double p, bool training, Generator* genera
   return alpha_dropped("alpha_dropout", x, x.sizes(), p, training, generator);
 }
 Tensor feature_alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  if (x.dim() < 2) fail<ShapeError>("[feature_alpha_dropout] the input is {}, expected is (B, C, ...).", x.sizes());
-  Shape sizes = Shape::filled(x.dim(), 1);
-  sizes[0] = x.size(0);
-  sizes[1] = x.size(1);
-  return alpha_dropped("feature_alpha_dropout", x, sizes, p, training, generator);
+  const char* op = "feature_alpha_dropout";
+  return alpha_dropped(op, x, sizes_of_features(op, x), p, training, generator);
 }
 
 }  // namespace levin

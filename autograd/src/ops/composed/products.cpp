@@ -124,12 +124,10 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Sh
 
 Tensor kron(const Tensor& a, const Tensor& b) {
   const int dims = std::max(a.dim(), b.dim());
-  const auto widened_to = [dims](const Tensor& x) {
-    Shape sizes = Shape::filled(dims - x.dim(), 1);
-    for (const int64_t n : x.sizes()) sizes.push_back(n);
-    return reshape(x, sizes);
+  const auto with_all_axes = [dims](const Tensor& x) {
+    return reshape(x, joined(Shape::filled(dims - x.dim(), 1), x.sizes()));
   };
-  Tensor x = widened_to(a), y = widened_to(b);
+  const Tensor x = with_all_axes(a), y = with_all_axes(b);
   Shape of_x, of_y, result;
   for (int i = 0; i < dims; ++i) {
     of_x.push_back(x.size(i));

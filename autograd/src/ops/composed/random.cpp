@@ -125,21 +125,18 @@ Tensor poisson(const Tensor& rate, Generator* generator) {
 const Tensor& exponential_(const Tensor& t, double lambd, Generator* generator) {
   no_grad guard;
   if (!(lambd > 0)) fail<ValueError>("[exponential_] lambd is {}. Give a positive number.", lambd);
-  t.copy_(mul(log(open_uniform(t.sizes(), computed_like(t), generator)), -1.0 / lambd));
-  return t;
+  return t.copy_(mul(log(open_uniform(t.sizes(), computed_like(t), generator)), -1.0 / lambd));
 }
 
 const Tensor& cauchy_(const Tensor& t, double median, double sigma, Generator* generator) {
   no_grad guard;
   const Tensor u = open_uniform(t.sizes(), computed_like(t), generator);
-  t.copy_(add(mul(tan(mul(sub(u, 0.5), 3.14159265358979323846)), sigma), median));
-  return t;
+  return t.copy_(add(mul(tan(mul(sub(u, 0.5), 3.14159265358979323846)), sigma), median));
 }
 
 const Tensor& log_normal_(const Tensor& t, double mean, double std, Generator* generator) {
   no_grad guard;
-  t.copy_(exp(normal_(empty(t.sizes(), computed_like(t)), mean, std, generator)));
-  return t;
+  return t.copy_(exp(normal_(empty(t.sizes(), computed_like(t)), mean, std, generator)));
 }
 
 const Tensor& bernoulli_(const Tensor& t, double p, Generator* generator) {
@@ -159,8 +156,7 @@ const Tensor& random_(const Tensor& t, int64_t from, int64_t to, Generator* gene
 const Tensor& geometric_(const Tensor& t, double p, Generator* generator) {
   no_grad guard;
   if (!(p > 0 && p < 1)) fail<ValueError>("[geometric_] p is {}. Give a number between 0 and 1.", p);
-  t.copy_(ceil(div(log(open_uniform(t.sizes(), computed_like(t), generator)), std::log1p(-p))));
-  return t;
+  return t.copy_(ceil(div(log(open_uniform(t.sizes(), computed_like(t), generator)), std::log1p(-p))));
 }
 
 }  // namespace levin

@@ -78,9 +78,7 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, Indexing indexing)
   }
   std::vector<Tensor> grids;
   for (int i = 0; i < n; ++i) {
-    Shape along = Shape::filled(n, 1);
-    along[i] = sizes[i];
-    const Tensor grid = expand(reshape(tensors[static_cast<std::size_t>(i)], along), sizes);
+    const Tensor grid = expand(along_axis(tensors[static_cast<std::size_t>(i)], i, n), sizes);
     grids.push_back(indexing == Indexing::xy && n > 1 ? transpose(grid, 0, 1) : grid);
   }
   return grids;
@@ -125,27 +123,19 @@ Tensor repeat(const Tensor& x, const Shape& counts) {
     result.push_back(size * counts[i]);
   }
   // One axis after the other, so that no more than one axis is added at a time.
-  Tensor y = reshape(x, [&] {
-    Shape s = Shape::filled(added, 1);
-    for (const int64_t n : x.sizes()) s.push_back(n);
-    return s;
-  }());
+  Tensor y = reshape(x, joined(Shape::filled(added, 1), x.sizes()));
   for (int i = counts.size() - 1; i >= 0; --i) {
     if (counts[i] == 1) continue;
-    int64_t outer = 1, inner = 1;
-    for (int k = 0; k < i; ++k) outer *= y.size(k);
-    for (int k = i; k < y.dim(); ++k) inner *= y.size(k);
+    const Around a = around(y.sizes(), i);
     Shape sizes = y.sizes();
     sizes[i] *= counts[i];
-    y = reshape(expand(reshape(y, {outer, 1, inner}), {outer, counts[i], inner}), sizes);
+    y = reshape(expand(reshape(y, {a.outer, 1, a.n * a.inner}), {a.outer, counts[i], a.n * a.inner}), sizes);
   }
   return reshape(y, result);
 }
 
 Tensor tile(const Tensor& x, const Shape& counts) {
-  Shape all = Shape::filled(std::max(0, x.dim() - counts.size()), 1);
-  for (const int64_t n : counts) all.push_back(n);
-  return repeat(x, all);
+  return repeat(x, joined(Shape::filled(std::max(0, x.dim() - counts.size()), 1), counts));
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t count, std::optional<int64_t> axis) {
@@ -153,9 +143,8 @@ Tensor repeat_interleave(const Tensor& x, int64_t count, std::optional<int64_t> 
   const Tensor source = axis && x.dim() > 0 ? x : ravel(x);
   const int along = wrap_axis(axis.value_or(0), source.dim(), "repeat_interleave");
   Shape sizes = source.sizes();
-  int64_t before = 1, after = 1;
-  for (int i = 0; i <= along; ++i) before *= sizes[i];
-  for (int i = along + 1; i < sizes.size(); ++i) after *= sizes[i];
+  const Around a = around(sizes, along);
+  const int64_t before = a.outer * a.n, after = a.inner;
   sizes[along] *= count;
   return reshape(expand(reshape(source, {before, 1, after}), {before, count, after}), sizes);
 }
@@ -353,12 +342,6 @@ std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& po
 }
 
 namespace {
-
-Shape leading(const Tensor& x, int kept) { return Shape(x.sizes().begin(), x.sizes().end() - kept); }
-Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
-  for (const int64_t n : more) sizes.push_back(n);
-  return sizes;
-}
 
 void check_image(const char* op, const Tensor& x, int64_t factor, bool divides) {
   if (x.dim() < 3 || factor < 1 || !divides)

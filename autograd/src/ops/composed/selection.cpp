@@ -164,9 +164,9 @@ namespace {
 Tensor expanded_index(const char* op, const Tensor& index, const Shape& sizes, int along, int64_t limit) {
   const Tensor i = from_front(op, index, limit);
   if (i.dim() > 1) fail<ShapeError>("[{}] index is {}, expected is a vector.", op, i.sizes());
-  Shape column = Shape::filled(sizes.size(), 1), whole = sizes;
-  column[along] = whole[along] = i.numel();
-  return contiguous(expand(reshape(i, column), whole));
+  Shape whole = sizes;
+  whole[along] = i.numel();
+  return contiguous(expand(along_axis(i, along, sizes.size()), whole));
 }
 
 }  // namespace

@@ -193,12 +193,7 @@ Tensor trapezoid(const Tensor& y, double dx, int64_t axis) {
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t axis) {
   const int at = wrap_axis(axis, y.dim(), "trapezoid");
   const int64_t n = std::max<int64_t>(0, y.size(at) - 1);
-  Tensor widths = diff(x, 1, x.dim() == 1 ? 0 : at);
-  if (x.dim() == 1) {
-    Shape sizes = Shape::filled(y.dim(), 1);
-    sizes[at] = widths.numel();
-    widths = reshape(widths, sizes);
-  }
+  const Tensor widths = x.dim() == 1 ? along_axis(diff(x), at, y.dim()) : diff(x, 1, at);
   return mul(sum(mul(add(narrow(y, at, y.size(at) - n, n), narrow(y, at, 0, n)), widths), at), 0.5);
 }
 

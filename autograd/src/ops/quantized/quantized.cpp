@@ -37,8 +37,7 @@ void check_weight(const char* op, const Tensor& x, const Tensor& weight, const T
         "[{}] weight is {}, scale {}, bias {}: a weight of {} dimensions has a scale and a bias for each output "
         "channel.",
         op, weight.sizes(), scale.sizes(), bias.defined() ? to_string(bias.sizes()) : "undefined", dims);
-  if (x.device() != weight.device())
-    fail<DeviceError>("[{}] x is on {}, weight on {}. Move one with x.to(device).", op, x.device(), weight.device());
+  check_same_device(op, {"x", x}, {"weight", weight});
 }
 
 void check_terms(const char* op, int64_t terms) {
@@ -93,7 +92,7 @@ Tensor by_rows(const char* op, const Tensor& x, const Tensor& weight, F&& comput
   check_columns(op, x, weight);
   Shape sizes = x.sizes();
   sizes[x.dim() - 1] = weight.sizes()[0];
-  const int64_t count = x.dim() == 1 ? 1 : Shape(x.sizes().begin(), x.sizes().end() - 1).numel();
+  const int64_t count = x.dim() == 1 ? 1 : leading(x, 1).numel();
   const Tensor rows = reshape(x, {count, weight.sizes()[1]});
   return to(reshape(compute(in_float32(rows)), sizes), x.dtype());
 }

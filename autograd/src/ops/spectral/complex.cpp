@@ -59,8 +59,7 @@ Tensor recorded(const Tensor& z, const Tensor& x) {
 
 /// Returns the same memory as complex, as a tensor of its own: x is a result that nobody else sees.
 Tensor taken(const Tensor& x) {
-  const Shape sizes(x.sizes().begin(), x.sizes().end() - 1);
-  return recorded(alias(x, sizes, halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype())), x);
+  return recorded(alias(x, leading(x, 1), halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype())), x);
 }
 
 Tensor part(const Tensor& z, int64_t i) { return select(view_as_real(z), -1, i); }
@@ -103,9 +102,8 @@ Tensor view_as_complex(const Tensor& x) {
         "[view_as_complex] x has strides {} and offset {}; the two parts have to lie side by side at even places. Use "
         "x.clone().",
         x.strides(), x.storage_offset());
-  const Shape sizes(x.sizes().begin(), x.sizes().end() - 1);
-  return recorded(
-      make_view(x, sizes, halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype())), x);
+  const Tensor z = make_view(x, leading(x, 1), halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype()));
+  return recorded(z, x);
 }
 
 Tensor complex(const Tensor& re, const Tensor& im) {

@@ -224,18 +224,10 @@ Tensor irfftn(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   return inverse_real_transform("irfftn", half, r.length(last), r.axes[last], norm, true);
 }
 
-Tensor fft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return fftn(x, s, dim, norm);
-}
-Tensor ifft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return ifftn(x, s, dim, norm);
-}
-Tensor rfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return rfftn(x, s, dim, norm);
-}
-Tensor irfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return irfftn(x, s, dim, norm);
-}
+Tensor fft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return fftn(x, s, dim, norm); }
+Tensor ifft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return ifftn(x, s, dim, norm); }
+Tensor rfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return rfftn(x, s, dim, norm); }
+Tensor irfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return irfftn(x, s, dim, norm); }
 
 namespace {
 

@@ -234,10 +234,7 @@ Tensor mel_spectrogram(const Tensor& waveform, const MelOptions& o) {
   const Tensor filters =
       melscale_fbanks(o.n_fft / 2 + 1, o.f_min, f_max, o.n_mels, o.sample_rate, o.norm, o.scale, options);
   const Tensor bands = transpose(matmul(power, filters), 1, 2);
-  Shape sizes(waveform.sizes().begin(), waveform.sizes().end() - 1);
-  sizes.push_back(o.n_mels);
-  sizes.push_back(bands.size(2));
-  return reshape(bands, sizes);
+  return reshape(bands, joined(leading(waveform, 1), {o.n_mels, bands.size(2)}));
 }
 
 }  // namespace levin
