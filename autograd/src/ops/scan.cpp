@@ -139,15 +139,10 @@ ValuesIndices first_of(const char* op, const kernels::Kernel<void(const kernels:
   Shape sizes = x.sizes();
   if (!sizes.empty()) sizes[line.axis] = line.k;
   Tensor values = empty(sizes, like(x)), indices = empty(sizes, {.dtype = kInt64, .device = x.device()});
-  const Tensor source = dense(x);
   const Around a = around(x.sizes(), line.axis);
-  kernels::SortArgs args{values.tensor_view(), indices.tensor_view(), source.tensor_view()};
-  args.outer = a.outer;
-  args.n = a.n;
-  args.inner = a.inner;
-  args.k = line.k;
-  args.descending = line.descending;
-  launch(kernel, x.device(), args);
+  launch(kernel, x.device(),
+         {values.tensor_view(), indices.tensor_view(), dense(x).tensor_view(), a.outer, a.n, a.inner, line.k,
+          line.descending});
   LEVIN_TRACE("topk", {x}, {values, indices}, {{"axis", line.axis}, {"k", line.k}, {"largest", line.descending}});
   if (Context* c = record(op, values, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};

@@ -226,31 +226,24 @@ namespace {
 /// Returns the gradient for the larger of the two; each gets half where they are equal.
 Tensor half_at_ties(const Tensor& g, const Tensor& a, const Tensor& b) { return where(eq(a, b), mul(g, 0.5), g); }
 
+/// Computes the maximum or minimum of the two; `loses` tells where the first one is not the result.
+template <Tensor (*loses)(const Tensor&, const Tensor&)>
+Tensor extremum_of(const kernels::BinaryKernel& kernel, const Tensor& a, const Tensor& b) {
+  const DType t = result_type(a, b);
+  Tensor y = binary(kernel, kernel.name(), a, b, t, t);
+  if (Context* c = record(kernel.name(), y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor x = k.saved(0), z = k.saved(1), half = half_at_ties(g, x, z);
+        return {k.needs(0) ? masked_fill(half, loses(x, z), 0) : Tensor(),
+                k.needs(1) ? masked_fill(half, loses(z, x), 0) : Tensor()};
+      }))
+    c->save(a, b);
+  return y;
+}
+
 }  // namespace
 
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  const DType t = result_type(a, b);
-  Tensor y = binary(kernels::maximum, "maximum", a, b, t, t);
-  if (Context* c = record("maximum", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor x = k.saved(0), z = k.saved(1), half = half_at_ties(g, x, z);
-        return {k.needs(0) ? masked_fill(half, lt(x, z), 0) : Tensor(),
-                k.needs(1) ? masked_fill(half, gt(x, z), 0) : Tensor()};
-      }))
-    c->save(a, b);
-  return y;
-}
-
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  const DType t = result_type(a, b);
-  Tensor y = binary(kernels::minimum, "minimum", a, b, t, t);
-  if (Context* c = record("minimum", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor x = k.saved(0), z = k.saved(1), half = half_at_ties(g, x, z);
-        return {k.needs(0) ? masked_fill(half, gt(x, z), 0) : Tensor(),
-                k.needs(1) ? masked_fill(half, lt(x, z), 0) : Tensor()};
-      }))
-    c->save(a, b);
-  return y;
-}
+Tensor maximum(const Tensor& a, const Tensor& b) { return extremum_of<lt>(kernels::maximum, a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return extremum_of<gt>(kernels::minimum, a, b); }
 
 namespace {
 
