@@ -6,9 +6,9 @@
 
 #include "../errors.h"
 #include "autocast.h"
+#include "composed/gradients.h"
 #include "values.h"
 
-#include <levin/autograd/engine.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/matmul.h>
@@ -168,32 +168,13 @@ std::pair<Tensor, Tensor> composed(const Plan& p, const Tensor& from_input, cons
   return {stack(outputs), states.size() > 1 ? states[1] : Tensor()};
 }
 
-/// Computes the gradients by differentiating the composed form, whose graph gives further derivatives.
-Grads composed_gradients(const Context& k, const Plan& p, std::span<const Tensor> upstream) {
-  // Views, so that a state that was computed from the weights does not count as a path to the weights.
-  Tensors inputs, wanted;
-  for (int i = 0; i < 5; ++i) {
-    const Tensor x = k.saved(i);
-    inputs.push_back(x.defined() ? view(x, x.sizes()) : x);
-    if (k.needs(i)) wanted.push_back(inputs.back());
-  }
-  const auto [y, c] = composed(p, inputs[0], {inputs[1], inputs[2], inputs[3], inputs[4]}, k.saved(5));
-  Tensors outputs, weights;
-  for (std::size_t i = 0; i < upstream.size(); ++i)
-    if (upstream[i].defined()) {
-      outputs.push_back(i == 0 ? y : c);
-      weights.push_back(upstream[i]);
-    }
-  const Tensors found = grad(outputs, wanted, {.create_graph = true, .allow_unused = true}, weights);
-  Grads grads(5);
-  for (std::size_t i = 0, next = 0; i < 5; ++i)
-    if (k.needs(static_cast<int>(i))) grads[static_cast<int>(i)] = found[next++];
-  return grads;
-}
-
 Grads fused_gradients(Context& k, std::span<const Tensor> upstream) {
   const Plan& p = k.get<Plan>();
-  if (grad_enabled()) return composed_gradients(k, p, upstream);
+  if (grad_enabled())
+    return composed_gradients(k, upstream, 5, [&](const Tensors& in) {
+      const auto [y, c] = composed(p, in[0], {in[1], in[2], in[3], in[4]}, k.saved(5));
+      return Tensors{y, c};
+    });
   const Tensor weight = dense(k.saved(3)), lengths = k.saved(5);
   const States s{k.saved(6), k.saved(7), k.saved(8)};
   const TensorOptions type = like(weight);

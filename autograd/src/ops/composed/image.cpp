@@ -193,7 +193,7 @@ Tensor mixed(const Tensor& a, const Tensor& b, const Tensor& weight_of_b) {
 }
 
 /// The gradients of x (B, C, H W), at_y and at_x, composed of public operations.
-Grads composed_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x, const Tensor& g) {
+Grads composed_bilinear_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x, const Tensor& g) {
   const Corners corners(at_y, at_x, x.size(2), x.size(3));
   const Tensor flat = reshape(x, {x.size(0), x.size(1), x.size(2) * x.size(3)});
   const Tensor &down = corners.down, &right = corners.right;
@@ -211,7 +211,8 @@ Grads composed_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x
 
 Grads bilinear_gradients(Context& k, const Tensor& g) {
   const Tensor x = k.saved(0), at_y = k.saved(1), at_x = k.saved(2);
-  if (grad_enabled() || !kernels::bilinear_backward.has(g.device().type)) return composed_gradients(x, at_y, at_x, g);
+  if (grad_enabled() || !kernels::bilinear_backward.has(g.device().type))
+    return composed_bilinear_gradients(x, at_y, at_x, g);
   const Tensor dx = empty(x.sizes(), like(x));
   const Tensor drow = empty(at_y.sizes(), like(x)), dcolumn = empty(at_y.sizes(), like(x));
   launch(kernels::bilinear_backward, x.device(),

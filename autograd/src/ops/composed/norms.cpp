@@ -3,8 +3,8 @@
 #include "../../errors.h"
 #include "../autocast.h"
 #include "../values.h"
+#include "gradients.h"
 
-#include <levin/autograd/engine.h>
 #include <levin/autograd/ops/conv.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -36,11 +36,10 @@ void check_per_channel(const char* op, const Tensor& x, const Tensor& weight, co
 /// x * weight + bias per channel (axis 1).
 Tensor scaled_per_channel(const char* op, Tensor y, const Tensor& weight, const Tensor& bias) {
   check_per_channel(op, y, weight, bias);
-  Shape sizes = Shape::filled(y.dim(), 1);
-  sizes[1] = y.size(1);
-  if (weight.defined() && bias.defined()) return addcmul(reshape(bias, sizes), y, reshape(weight, sizes));
-  if (weight.defined()) return mul(y, reshape(weight, sizes));
-  return bias.defined() ? add(y, reshape(bias, sizes)) : y;
+  const auto spread = [&](const Tensor& t) { return along_axis(t, 1, y.dim()); };
+  if (weight.defined() && bias.defined()) return addcmul(spread(bias), y, spread(weight));
+  if (weight.defined()) return mul(y, spread(weight));
+  return bias.defined() ? add(y, spread(bias)) : y;
 }
 
 /// Normalises each of `groups` equal parts of each sample.
@@ -58,23 +57,6 @@ bool fits(const Kernel& kernel, const Tensor& x, const Tensor& weight, const Ten
   };
   return kernel.has(x.device().type) && (x.dtype() == kFloat32 || x.dtype() == kFloat64) && x.numel() > 0 &&
          agrees(weight) && agrees(bias);
-}
-
-/// Differentiates a composed form of the saved inputs 0, 1, ..., whose graph gives further derivatives.
-template <class F>
-Grads composed_gradients(const Context& k, const Tensor& g, int count, F&& composed) {
-  std::vector<Tensor> inputs, wanted;
-  for (int i = 0; i < count; ++i) {
-    const Tensor t = k.saved(i);
-    inputs.push_back(t.defined() ? view(t, t.sizes()) : t);
-    if (k.needs(i)) wanted.push_back(inputs.back());
-  }
-  const std::vector<Tensor> y{composed(inputs)}, seeds{g};
-  const std::vector<Tensor> found = grad(y, wanted, {.create_graph = true, .allow_unused = true}, seeds);
-  Grads grads(count);
-  for (int i = 0, next = 0; i < count; ++i)
-    if (k.needs(i)) grads[i] = found[static_cast<std::size_t>(next++)];
-  return grads;
 }
 
 struct GroupNorm {
@@ -102,8 +84,8 @@ Grads fused_gradients(const Context& k, const Tensor& g, const Tensor& x, const 
 /// scale g + slope x + shift with one scale, slope and shift per channel (Wu & He 2018).
 Grads group_norm_gradients(Context& k, const Tensor& g) {
   if (grad_enabled())
-    return composed_gradients(k, g, 3, [&](const std::vector<Tensor>& inputs) {
-      return composed_group_norm(inputs[0], inputs[1], inputs[2], k.get<GroupNorm>());
+    return composed_gradients(k, {&g, 1}, 3, [&](const std::vector<Tensor>& inputs) {
+      return std::vector<Tensor>{composed_group_norm(inputs[0], inputs[1], inputs[2], k.get<GroupNorm>())};
     });
   const Tensor x = dense(k.saved(0)), weight = k.saved(1), upstream = dense(g);
   if (fits(kernels::group_norm_backward, x, weight)) return fused_gradients(k, upstream, x, dense(weight));
@@ -172,8 +154,8 @@ struct RmsNorm {
 Grads rms_norm_gradients(Context& k, const Tensor& g) {
   const auto& n = k.get<RmsNorm>();
   if (grad_enabled())
-    return composed_gradients(k, g, 2, [&](const std::vector<Tensor>& inputs) {
-      return composed_rms_norm(inputs[0], n.axes, inputs[1], n.eps);
+    return composed_gradients(k, {&g, 1}, 2, [&](const std::vector<Tensor>& inputs) {
+      return std::vector<Tensor>{composed_rms_norm(inputs[0], n.axes, inputs[1], n.eps)};
     });
   const Tensor x = dense(k.saved(0)), weight = dense(k.saved(1)), rstd = k.saved(2);
   const Tensor dx = k.needs(0) ? empty(x.sizes(), like(x)) : Tensor();
