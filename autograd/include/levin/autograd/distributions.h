@@ -19,7 +19,7 @@ class Distribution {
   Tensor sample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const;
   /// Draws numbers of the same sizes that are differentiable by the parameters (reparameterization). Throws ValueError
   /// unless has_rsample().
-  Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const;
+  virtual Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const;
   /// True if samples are differentiable functions of the parameters.
   virtual bool has_rsample() const { return false; }
   /// Returns the logarithm of the density or probability of `value`, (..., batch, event), differentiable by value and
