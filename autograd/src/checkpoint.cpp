@@ -1,11 +1,11 @@
 #include <levin/autograd/checkpoint.h>
 
+#include "errors.h"
+
 #include <levin/autograd/autocast.h>
 #include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
 #include <levin/core/generator.h>
-
-#include <fmt/format.h>
 
 #include <vector>
 
@@ -52,10 +52,10 @@ struct CheckpointedCall::Frame : std::enable_shared_from_this<Frame> {
     }
     restore();
     if (list.size() != saved)
-      throw GradError(
-          fmt::format("[checkpoint] the second run saved {} tensors, the first one {}; the function must "
-                      "compute the same both times.",
-                      list.size(), saved));
+      fail<GradError>(
+          "[checkpoint] the second run saved {} tensors, the first one {}; the function must compute the same both "
+          "times.",
+          list.size(), saved);
     computed = std::move(list);
     const auto forget = [frame = shared_from_this()] { frame->computed.clear(); };
     on_backward_end(forget, forget);

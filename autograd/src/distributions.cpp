@@ -1,10 +1,11 @@
 #include <levin/autograd/distributions.h>
 
+#include "errors.h"
+#include "ops/values.h"
+
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/autograd/ops/random.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <numbers>
@@ -19,20 +20,19 @@ Shape common(const char* name, const Tensor& a, const Tensor& b) {
   return broadcast_shapes(a.sizes(), b.sizes(), name);
 }
 Shape without_last(const char* name, const Tensor& x) {
-  if (x.dim() < 1) throw ShapeError(fmt::format("[{}] the parameter is (), a last axis is needed.", name));
-  return Shape(x.sizes().begin(), x.sizes().end() - 1);
+  if (x.dim() < 1) fail<ShapeError>("[{}] the parameter is (), a last axis is needed.", name);
+  return ops::leading(x, 1);
 }
 
 void require(const char* name, const char* parameter, const Tensor& holds, const char* rule) {
-  if (!all(holds).item<bool>()) throw ValueError(fmt::format("[{}] {} must be {}.", name, parameter, rule));
+  if (!all(holds).item<bool>()) fail<ValueError>("[{}] {} must be {}.", name, parameter, rule);
 }
 void require_positive(const char* name, const char* parameter, const Tensor& x) {
   require(name, parameter, gt(x.detach(), 0), "positive");
 }
 
-Tensor open_uniform(const Shape& sizes, const Tensor& model, Generator* generator) {
-  const Tensor u = rand(sizes, {.dtype = model.dtype(), .device = model.device(), .generator = generator});
-  return clamp(u, model.dtype() == kFloat64 ? 0x1p-54 : 0x1p-25);
+TensorOptions drawn_like(const Tensor& model, Generator* generator) {
+  return {.dtype = model.dtype(), .device = model.device(), .generator = generator};
 }
 
 }  // namespace
@@ -41,10 +41,7 @@ Distribution::Distribution(const char* name, const Shape& batch, const Shape& ev
     : batch_sizes(batch), event_sizes(event), name_(name) {}
 
 Shape Distribution::extended(const Shape& sample_sizes) const {
-  Shape sizes = sample_sizes;
-  for (const int64_t n : batch_sizes) sizes.push_back(n);
-  for (const int64_t n : event_sizes) sizes.push_back(n);
-  return sizes;
+  return ops::joined(ops::joined(sample_sizes, batch_sizes), event_sizes);
 }
 
 Tensor Distribution::sample(const Shape& sample_sizes, Generator* generator) const {
@@ -52,8 +49,9 @@ Tensor Distribution::sample(const Shape& sample_sizes, Generator* generator) con
   return draw(extended(sample_sizes), generator);
 }
 
-Tensor Distribution::rsample(const Shape&, Generator*) const {
-  throw ValueError(fmt::format("[{}] its samples have no gradient; use sample() and log_prob().", name_));
+Tensor Distribution::rsample(const Shape& sample_sizes, Generator* generator) const {
+  if (!has_rsample()) fail<ValueError>("[{}] its samples have no gradient; use sample() and log_prob().", name_);
+  return draw(extended(sample_sizes), generator);
 }
 
 Tensor Distribution::stddev() const { return sqrt(variance()); }
@@ -66,13 +64,8 @@ Normal::Normal(const Tensor& l, const Tensor& s)
       scale(broadcast_to(s, batch_sizes)) {
   require_positive("Normal", "scale", s);
 }
-Tensor Normal::rsample(const Shape& sample_sizes, Generator* generator) const {
-  const Tensor z =
-      randn(extended(sample_sizes), {.dtype = loc.dtype(), .device = loc.device(), .generator = generator});
-  return addcmul(loc, z, scale);
-}
 Tensor Normal::draw(const Shape& sizes, Generator* generator) const {
-  return addcmul(loc, randn(sizes, {.dtype = loc.dtype(), .device = loc.device(), .generator = generator}), scale);
+  return addcmul(loc, randn(sizes, drawn_like(loc, generator)), scale);
 }
 Tensor Normal::log_prob(const Tensor& value) const {
   return sub(mul(square(div(sub(value, loc), scale)), -0.5), add(log(scale), 0.5 * kLogTwoPi));
@@ -94,13 +87,8 @@ Uniform::Uniform(const Tensor& l, const Tensor& h)
       high(broadcast_to(h, batch_sizes)) {
   require("Uniform", "low", lt(l.detach(), h.detach()), "below high");
 }
-Tensor Uniform::rsample(const Shape& sample_sizes, Generator* generator) const {
-  const Tensor u = rand(extended(sample_sizes), {.dtype = low.dtype(), .device = low.device(), .generator = generator});
-  return addcmul(low, u, sub(high, low));
-}
 Tensor Uniform::draw(const Shape& sizes, Generator* generator) const {
-  const Tensor u = rand(sizes, {.dtype = low.dtype(), .device = low.device(), .generator = generator});
-  return addcmul(low, u, sub(high, low));
+  return addcmul(low, rand(sizes, drawn_like(low, generator)), sub(high, low));
 }
 Tensor Uniform::log_prob(const Tensor& value) const {
   const Tensor inside = logical_and(ge(value, low), lt(value, high));
@@ -116,11 +104,9 @@ Tensor Uniform::variance() const { return mul(square(sub(high, low)), 1.0 / 12);
 Exponential::Exponential(const Tensor& r) : Distribution("Exponential", r.sizes()), rate(r) {
   require_positive("Exponential", "rate", r);
 }
-Tensor Exponential::rsample(const Shape& sample_sizes, Generator* generator) const {
-  return div(neg(log(open_uniform(extended(sample_sizes), rate, generator))), rate);
-}
 Tensor Exponential::draw(const Shape& sizes, Generator* generator) const {
-  return div(neg(log(open_uniform(sizes, rate, generator))), rate);
+  const Tensor u = rand(sizes, drawn_like(rate, generator));
+  return div(neg(log(clamp(u, u.dtype() == kFloat64 ? 0x1p-54 : 0x1p-25))), rate);
 }
 Tensor Exponential::log_prob(const Tensor& value) const { return sub(log(rate), mul(rate, value)); }
 Tensor Exponential::entropy() const { return rsub(log(rate), 1); }
@@ -298,13 +284,8 @@ MultivariateNormal::MultivariateNormal(const Tensor& l, const Tensor& covariance
                    {l.size(-1)}),
       loc(l),
       scale_tril(factor_of(covariance, factor)) {}
-Tensor MultivariateNormal::rsample(const Shape& sample_sizes, Generator* generator) const {
-  const Tensor z =
-      randn(extended(sample_sizes), {.dtype = loc.dtype(), .device = loc.device(), .generator = generator});
-  return add(loc, squeeze(matmul(scale_tril, unsqueeze(z, -1)), -1));
-}
 Tensor MultivariateNormal::draw(const Shape& sizes, Generator* generator) const {
-  const Tensor z = randn(sizes, {.dtype = loc.dtype(), .device = loc.device(), .generator = generator});
+  const Tensor z = randn(sizes, drawn_like(loc, generator));
   return add(loc, squeeze(matmul(scale_tril, unsqueeze(z, -1)), -1));
 }
 Tensor MultivariateNormal::log_prob(const Tensor& value) const {

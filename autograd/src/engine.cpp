@@ -2,6 +2,7 @@
 // Ready nodes run latest first, so the order, and with it every sum, is the same in every run.
 
 #include "autograd_meta.h"
+#include "errors.h"
 #include "ops/autocast.h"
 #include "row_gradients.h"
 #include "task_table.h"
@@ -11,8 +12,6 @@
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -222,8 +221,7 @@ class Pass {
       } else if (node.multi_backward) {
         results = node.multi_backward(node, {grads.data(), static_cast<std::size_t>(grads.size())});
       } else {
-        throw GradError(fmt::format("[{}] this operation has no backward; use detach() or no_grad if none is wanted.",
-                                    node.name()));
+        fail<GradError>("[{}] this operation has no backward; use detach() or no_grad if none is wanted.", node.name());
       }
       if (anomaly_enabled()) check_nan(node, results);
     }
@@ -235,10 +233,10 @@ class Pass {
     no_grad guard;
     for (int i = 0; i < results.size(); ++i)
       if (results[i].defined() && any_nan(results[i]))
-        throw GradError(fmt::format(
-            "[backward] the gradient of input {} of the forward operation \"{}\" (number {} "
-            "recorded, input of shape {}) has NaN.",
-            i, node.name(), node.sequence(), i < node.inputs.size() ? to_string(node.inputs[i].sizes) : "?"));
+        fail<GradError>(
+            "[backward] the gradient of input {} of the forward operation \"{}\" (number {} recorded, input of shape "
+            "{}) has NaN.",
+            i, node.name(), node.sequence(), i < node.inputs.size() ? to_string(node.inputs[i].sizes) : "?");
   }
   static bool any_nan(const Tensor& t) {
     if (const RowGradient* g = carried_rows(t)) return any_nan(g->rows);
@@ -314,30 +312,27 @@ class Pass {
 /// Checks the outputs and fills in missing gradients.
 std::vector<Tensor> starting_gradients(const char* op, std::span<const Tensor> outputs, std::span<const Tensor> given) {
   if (!given.empty() && given.size() != outputs.size())
-    throw ValueError(fmt::format("[{}] {} outputs but {} gradients.", op, outputs.size(), given.size()));
+    fail<ValueError>("[{}] {} outputs but {} gradients.", op, outputs.size(), given.size());
   std::vector<Tensor> gradients;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     if (!y.requires_grad())
-      throw GradError(
-          fmt::format("[{}] the output does not require grad: nothing it was computed from does, or it was "
-                      "made under no_grad.",
-                      op));
+      fail<GradError>(
+          "[{}] the output does not require grad: nothing it was computed from does, or it was made under no_grad.",
+          op);
     if (!given.empty() && given[i].defined()) {
       if (given[i].sizes() != y.sizes())
-        throw ShapeError(fmt::format("[{}] the output has shape {}, its gradient {}.", op, to_string(y.sizes()),
-                                     to_string(given[i].sizes())));
+        fail<ShapeError>("[{}] the output has shape {}, its gradient {}.", op, y.sizes(), given[i].sizes());
       gradients.push_back(given[i].dtype() == y.dtype() ? given[i] : to(given[i], y.dtype()));
     } else if (y.is_complex()) {
-      throw GradError(fmt::format("[{}] the output is {}; give its gradient, or make the output real, e.g. by abs.", op,
-                                  name_of(y.dtype())));
+      fail<GradError>("[{}] the output is {}; give its gradient, or make the output real, e.g. by abs.", op, y.dtype());
     } else if (y.numel() == 1) {
       gradients.push_back(ones(y.sizes(), like(y)));
     } else {
-      throw GradError(
-          fmt::format("[{}] the output has shape {}; without a gradient for it only a single element will do. "
-                      "Reduce it first, or pass the gradient.",
-                      op, to_string(y.sizes())));
+      fail<GradError>(
+          "[{}] the output has shape {}; without a gradient for it only a single element will do. Reduce it first, or "
+          "pass the gradient.",
+          op, y.sizes());
     }
   }
   return gradients;
@@ -347,7 +342,7 @@ std::vector<Capture> captures_of(const char* op, std::span<const Tensor> inputs)
   std::vector<Capture> captures;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Edge edge = gradient_edge(inputs[i]);
-    if (!edge) throw GradError(fmt::format("[{}] input {} does not require grad.", op, i));
+    if (!edge) fail<GradError>("[{}] input {} does not require grad.", op, i);
     captures.push_back({std::move(edge), {}});
   }
   return captures;
@@ -387,10 +382,9 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result;
   for (std::size_t i = 0; i < captures.size(); ++i) {
     if (!captures[i].grad.defined() && !options.allow_unused)
-      throw GradError(
-          fmt::format("[grad] the outputs do not depend on input {}; pass allow_unused = true to get an "
-                      "undefined gradient for it.",
-                      i));
+      fail<GradError>(
+          "[grad] the outputs do not depend on input {}; pass allow_unused = true to get an undefined gradient for it.",
+          i);
     result.push_back(captures[i].grad);
   }
   return result;

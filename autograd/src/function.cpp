@@ -1,11 +1,10 @@
 #include "autograd_meta.h"
+#include "errors.h"
 
 #include <levin/autograd/function.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -24,10 +23,10 @@ bool is_among(const Tensor& t, std::span<const Tensor> list) {
 
 void check_dirty(const Tensor& t, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   if (!is_among(t, inputs) || !is_among(t, outputs))
-    throw GradError(
-        fmt::format("[mark_dirty] the tensor of shape {} is no {} of forward. Mark inputs that were changed "
-                    "in place, and return them.",
-                    to_string(t.sizes()), is_among(t, inputs) ? "result" : "input"));
+    fail<GradError>(
+        "[mark_dirty] the tensor of shape {} is no {} of forward. Mark inputs that were changed in place, and return "
+        "them.",
+        t.sizes(), is_among(t, inputs) ? "result" : "input");
   if (t.requires_grad() && t.is_leaf())
     throw GradError("[mark_dirty] a leaf that requires grad cannot be changed in place; clone it first.");
 }

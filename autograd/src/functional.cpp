@@ -1,12 +1,13 @@
 #include <levin/autograd/functional.h>
 
+#include "errors.h"
+#include "ops/values.h"
+
 #include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -21,20 +22,13 @@ Tensor or_zeros(const Tensor& gradient, const Tensor& x) { return gradient.defin
 
 void require_history(const char* op, const Tensor& y) {
   if (!y.requires_grad())
-    throw GradError(
-        fmt::format("[{}] the result of f does not require grad: it does not depend on its input by "
-                    "differentiable operations.",
-                    op));
+    fail<GradError>(
+        "[{}] the result of f does not require grad: it does not depend on its input by differentiable operations.",
+        op);
 }
 
 void require_one_element(const char* op, const Tensor& y) {
-  if (y.numel() != 1)
-    throw ShapeError(fmt::format("[{}] the result of f is {}, one element is needed.", op, to_string(y.sizes())));
-}
-
-Shape joined(Shape sizes, const Shape& more) {
-  for (const int64_t n : more) sizes.push_back(n);
-  return sizes;
+  if (y.numel() != 1) fail<ShapeError>("[{}] the result of f is {}, one element is needed.", op, y.sizes());
 }
 
 /// Returns the Jacobian of y with respect to each input.
@@ -50,7 +44,7 @@ std::vector<Tensor> rows_of(const char* op, const Tensor& y, const std::vector<T
   }
   std::vector<Tensor> result;
   for (std::size_t j = 0; j < inputs.size(); ++j) {
-    const Shape sizes = joined(y.sizes(), inputs[j].sizes());
+    const Shape sizes = ops::joined(y.sizes(), inputs[j].sizes());
     result.push_back(rows[j].empty() ? zeros(sizes, like(inputs[j])) : reshape(stack(rows[j]), sizes));
   }
   return result;
@@ -80,7 +74,7 @@ Tensor hessian(const TensorMap& f, const Tensor& x, const DerivativeOptions& opt
   require_one_element("hessian", y);
   require_history("hessian", y);
   const Tensor gradient = grad({y}, {input}, {.create_graph = true})[0];
-  if (!gradient.requires_grad()) return zeros(joined(x.sizes(), x.sizes()), like(x));  // f is linear
+  if (!gradient.requires_grad()) return zeros(ops::joined(x.sizes(), x.sizes()), like(x));  // f is linear
   return rows_of("hessian", gradient, {input}, options.create_graph)[0];
 }
 
@@ -95,8 +89,7 @@ ValueAndProduct vjp(const TensorMap& f, const Tensor& x, const Tensor& v, const 
 ValueAndProduct jvp(const TensorMap& f, const Tensor& x, const Tensor& v, const DerivativeOptions& options) {
   enable_grad guard;
   const Tensor input = as_input(x, options.create_graph), y = f(input);
-  if (v.sizes() != x.sizes())
-    throw ShapeError(fmt::format("[jvp] v is {}, and x is {}.", to_string(v.sizes()), to_string(x.sizes())));
+  if (v.sizes() != x.sizes()) fail<ShapeError>("[jvp] v is {}, and x is {}.", v.sizes(), x.sizes());
   require_history("jvp", y);
   // u^T J is linear in u; its derivative by u in the direction v is J v.
   const Tensor u = zeros_like(y.detach()).requires_grad_();

@@ -1,8 +1,7 @@
 #include "autograd_meta.h"
+#include "errors.h"
 
 #include <levin/autograd/engine.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -99,9 +98,8 @@ void Context::save_one(const Tensor& t, bool is_output, int index) {
   Saved s;
   if (t.defined()) {
     if (t.is_inference())
-      throw GradError(
-          fmt::format("[{}] a tensor made under inference_mode cannot be saved for backward; clone it first.",
-                      static_cast<Node*>(this)->name()));
+      fail<GradError>("[{}] a tensor made under inference_mode cannot be saved for backward; clone it first.",
+                      static_cast<Node*>(this)->name());
     AutogradMeta* meta = meta_or_null(t);
     s.version = t.version();
     s.is_output = is_output;
@@ -130,15 +128,18 @@ void Context::save_one(const Tensor& t, bool is_output, int index) {
 Tensor Context::saved(int i) const {
   const auto* node = static_cast<const Node*>(this);
   if (released_)
-    throw GradError(fmt::format("[{}] backward ran a second time through a graph whose saved values are gone; pass "
-                                "retain_graph = true to the first one.", node->name()));
+    fail<GradError>(
+        "[{}] backward ran a second time through a graph whose saved values are gone; pass retain_graph = true to the "
+        "first one.",
+        node->name());
   const Saved& s = saved_[i];
   if (!s.tensor.defined() && !s.packed) return {};
   const Tensor value = s.packed ? s.packed->unpack(node->name()) : s.tensor;
   if (!s.packed && value.version() != s.version)
-    throw GradError(fmt::format("[{}] a tensor of shape {} needed for its gradient was changed in place: it is at "
-                                "version {}, expected {}. Use the out-of-place operation, or clone it first.",
-                                node->name(), to_string(value.sizes()), value.version(), s.version));
+    fail<GradError>(
+        "[{}] a tensor of shape {} needed for its gradient was changed in place: it is at version {}, expected {}. Use "
+        "the out-of-place operation, or clone it first.",
+        node->name(), value.sizes(), value.version(), s.version);
   const NodePtr history = s.is_output ? NodePtr(const_cast<Node*>(node)) : s.grad_fn;
   if (!history || !grad_enabled()) return value;
   Tensor t = alias(value, value.sizes(), value.strides(), value.storage_offset());
@@ -210,10 +211,10 @@ bool Tensor::requires_grad() const {
 
 const Tensor& Tensor::requires_grad_(bool on) const {
   if (on && !is_differentiable(dtype()))
-    throw DTypeError(
-        fmt::format("[requires_grad_] only floating and complex tensors have gradients; this one is {}. Convert it "
-                    "with x.to(kFloat32).",
-                    name_of(dtype())));
+    fail<DTypeError>(
+        "[requires_grad_] only floating and complex tensors have gradients; this one is {}. Convert it with "
+        "x.to(kFloat32).",
+        dtype());
   if (on && is_inference())
     throw GradError("[requires_grad_] this tensor was made under inference_mode; clone it outside first.");
   if (!is_leaf()) {
@@ -242,8 +243,7 @@ const Tensor& Tensor::grad() const {
 void Tensor::set_grad(const Tensor& g) const {
   if (!g.defined() && !impl()->autograd) return;
   if (g.defined() && (g.sizes() != sizes() || g.dtype() != dtype() || g.device() != device()))
-    throw ShapeError(fmt::format("[set_grad] the gradient is {} {}, the tensor {} {}.", to_string(g.sizes()),
-                                 name_of(g.dtype()), to_string(sizes()), name_of(dtype())));
+    fail<ShapeError>("[set_grad] the gradient is {} {}, the tensor {} {}.", g.sizes(), g.dtype(), sizes(), dtype());
   AutogradMeta& meta = make_meta(*this);
   meta.grad = g;
   meta.rows.reset();

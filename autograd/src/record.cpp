@@ -1,16 +1,15 @@
 // Recording: adding operations, views and in-place operations to the graph.
 
 #include "autograd_meta.h"
-#include "ops/spectral/complex.h"
+#include "errors.h"
 #include "ops/region.h"
+#include "ops/spectral/complex.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -145,29 +144,29 @@ const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta) {
 bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<InputRef> others) {
   for (int i = 0; i < x.dim(); ++i)
     if (x.strides()[i] == 0 && x.sizes()[i] > 1)
-      throw ShapeError(fmt::format("[{}] the tensor is expanded along axis {}, so several elements share memory; clone "
-                                   "it before writing in place.", name, i));
+      fail<ShapeError>(
+          "[{}] the tensor is expanded along axis {}, so several elements share memory; clone it before writing in "
+          "place.",
+          name, i);
   if (x.is_inference() && !inference_enabled())
-    throw GradError(
-        fmt::format("[{}] a tensor made under inference_mode cannot be edited outside of it; clone it.", name));
+    fail<GradError>("[{}] a tensor made under inference_mode cannot be edited outside of it; clone it.", name);
   if (!grad_enabled()) return false;
   AutogradMeta* meta = meta_or_null(x);
   if (meta && !meta->view && meta->requires_grad && !meta->grad_fn)
-    throw GradError(
-        fmt::format("[{}] a leaf that requires grad cannot be edited in place; do it under no_grad, or on a "
-                    "clone.",
-                    name));
+    fail<GradError>("[{}] a leaf that requires grad cannot be edited in place; do it under no_grad, or on a clone.",
+                    name);
   const bool wanted = requires_grad(x) || any_requires_grad(others, of_ref);
   if (meta && meta->view && (wanted || meta->view->base.requires_grad())) {
     const Tensor& base = meta->view->base;
     if (base.requires_grad() && base.is_leaf())
-      throw GradError(fmt::format("[{}] a view of a leaf that requires grad cannot be edited in place; do it under "
-                                  "no_grad, or on a clone.", name));
+      fail<GradError>(
+          "[{}] a view of a leaf that requires grad cannot be edited in place; do it under no_grad, or on a clone.",
+          name);
     if (!meta->view->recorded)
-      throw GradError(
-          fmt::format("[{}] this view was made under no_grad, so an edit could not reach its base's history; "
-                      "make the view while recording.",
-                      name));
+      fail<GradError>(
+          "[{}] this view was made under no_grad, so an edit could not reach its base's history; make the view while "
+          "recording.",
+          name);
     return true;
   }
   return wanted;
@@ -222,11 +221,10 @@ void rebase_base(const char* name, const Tensor& view, const Tensor& result) {
   AutogradMeta& meta = make_meta(view);
   const Tensor base = meta.view->base;
   if (ops::region_of(base).may_overlap())
-    throw GradError(
-        fmt::format("[{}] the view's base has shape {} and strides {}, so several of its elements may share "
-                    "memory, and an edit through the view cannot be recorded; call contiguous() on the "
-                    "base first.",
-                    name, to_string(base.sizes()), to_string(base.strides())));
+    fail<GradError>(
+        "[{}] the view's base has shape {} and strides {}, so several of its elements may share memory, and an edit "
+        "through the view cannot be recorded; call contiguous() on the base first.",
+        name, base.sizes(), base.strides());
   NodePtr node = make_node("copy_slices", 2);
   add_input(*node, base);
   add_input(*node, result);
@@ -258,8 +256,8 @@ const Tensor& replace_in_place(const char* name, const Tensor& x, const std::fun
   if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
   Tensor result = f(old);
   if (result.sizes() != x.sizes())
-    throw ShapeError(fmt::format("[{}] the result has shape {}, which does not fit into the tensor of shape {}.", name,
-                                 to_string(result.sizes()), to_string(x.sizes())));
+    fail<ShapeError>("[{}] the result has shape {}, which does not fit into the tensor of shape {}.", name,
+                     result.sizes(), x.sizes());
   result = to(result, x.dtype());
   {
     no_grad guard;

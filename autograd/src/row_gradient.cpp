@@ -1,3 +1,4 @@
+#include "errors.h"
 #include "row_gradients.h"
 
 #include <levin/autograd/modes.h>
@@ -7,8 +8,6 @@
 #include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/core/state_dict.h>
-
-#include <fmt/format.h>
 
 #include <limits>
 
@@ -96,11 +95,10 @@ void set_row_grad(const Tensor& leaf, const RowGradient& g) {
                     g.rows.dtype() == leaf.dtype() && g.rows.device() == leaf.device() &&
                     g.indices.device() == leaf.device();
   if (!fits)
-    throw ShapeError(
-        fmt::format("[set_row_grad] the indices are {} {}, the rows {} {}; a table {} {} needs n int64 "
-                    "indices and rows of its width and type on its device.",
-                    to_string(g.indices.sizes()), name_of(g.indices.dtype()), to_string(g.rows.sizes()),
-                    name_of(g.rows.dtype()), to_string(leaf.sizes()), name_of(leaf.dtype())));
+    fail<ShapeError>(
+        "[set_row_grad] the indices are {} {}, the rows {} {}; a table {} {} needs n int64 indices and rows of its "
+        "width and type on its device.",
+        g.indices.sizes(), g.indices.dtype(), g.rows.sizes(), g.rows.dtype(), leaf.sizes(), leaf.dtype());
   leaf.set_grad({});
   make_meta(leaf).rows = std::make_unique<RowGradient>(g);
 }
@@ -117,10 +115,10 @@ Tensor gradient_values(const Tensor& leaf) {
 
 void require_dense_grad(const char* who, const Parameter& parameter) {
   if (held_rows(parameter))
-    throw GradError(
-        fmt::format("[{}] the gradient of \"{}\" is row-wise, as embedding() with sparse = true makes it, "
-                    "and {} needs a dense one; use sparse = false.",
-                    who, parameter.name, who));
+    fail<GradError>(
+        "[{}] the gradient of \"{}\" is row-wise, as embedding() with sparse = true makes it, and {} needs a dense "
+        "one; use sparse = false.",
+        who, parameter.name, who);
 }
 
 }  // namespace levin

@@ -1,5 +1,7 @@
 #include "saved_tensors.h"
 
+#include "errors.h"
+
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/elementwise.h>
 
@@ -23,11 +25,11 @@ Tensor PackedTensor::unpack(const char* operation) const {
   no_grad guard;
   const Tensor t = functions->unpack(value);
   if (!t.defined() || t.sizes() != meta.sizes || t.dtype() != meta.dtype || t.device() != meta.device)
-    throw GradError(fmt::format(
-        "[{}] unpack of saved_tensors_hooks returned {}, but the saved tensor was {} {} on {}.", operation,
-        t.defined() ? fmt::format("{} {} on {}", to_string(t.sizes()), name_of(t.dtype()), to_string(t.device()))
-                    : "an undefined tensor",
-        to_string(meta.sizes), name_of(meta.dtype), to_string(meta.device)));
+    fail<GradError>("[{}] unpack of saved_tensors_hooks returned {}, but the saved tensor was {} {} on {}.", operation,
+                    t.defined()
+                        ? fmt::format("{} {} on {}", to_string(t.sizes()), name_of(t.dtype()), to_string(t.device()))
+                        : "an undefined tensor",
+                    meta.sizes, meta.dtype, meta.device);
   return t;
 }
 

@@ -67,6 +67,8 @@ TEST_CASE("rsample is differentiable, sample is not") {
   manual_seed(3);
   const Tensor loc = tensor({0.5, 2.0}).requires_grad_(), scale = tensor({1.5, 0.7}).requires_grad_();
   const distributions::Normal normal(loc, scale);
+  CHECK(normal.has_rsample());
+  CHECK_FALSE(distributions::Gamma(scale, scale).has_rsample());
   CHECK_FALSE(normal.sample({4}).requires_grad());
   const Tensor x = normal.rsample({3});
   CHECK(x.sizes() == Shape{3, 2});

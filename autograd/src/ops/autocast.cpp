@@ -1,11 +1,10 @@
 #include "autocast.h"
 
+#include "../errors.h"
 #include "values.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/core/recording.h>
-
-#include <fmt/format.h>
 
 #include <unordered_map>
 
@@ -28,7 +27,7 @@ std::unordered_map<const TensorImpl*, Cast>& casts() {
 
 autocast::autocast(DType dtype, bool enabled, bool cache_enabled) : before_(detail::autocast_state) {
   if (dtype != kHalf && dtype != kBFloat16)
-    throw DTypeError(fmt::format("[autocast] {} is no type to cast to; use float16 or bfloat16.", name_of(dtype)));
+    fail<DTypeError>("[autocast] {} is no type to cast to; use float16 or bfloat16.", dtype);
   detail::autocast_state = {dtype, enabled, cache_enabled, before_.depth + 1};
 }
 

@@ -1,7 +1,8 @@
 // Type and device conversion, copies, checks of types.
 
-#include "spectral/complex.h"
+#include "../errors.h"
 #include "elementwise/common.h"
+#include "spectral/complex.h"
 #include "values.h"
 
 #include <levin/autograd/ops/elementwise.h>
@@ -19,8 +20,7 @@ namespace {
 /// Returns the values of x in type t, contiguous, on x's device; both types are real, or equal.
 Tensor converted(const Tensor& x, DType t) {
   Tensor y = fresh(x.sizes(), t, x.device());
-  Stream stream = current_stream(x.device());
-  kernels::copy({parts_of(y), parts_of(x)}, stream);
+  launch(kernels::copy, x.device(), {parts_of(y), parts_of(x)});
   return y;
 }
 
@@ -49,14 +49,14 @@ void check_same_dtype(const char* op, std::initializer_list<Argument> arguments)
   for (const Argument& a : arguments)
     if (a.tensor.defined())
       types += fmt::format("{}{} is {}", types.empty() ? "" : ", ", a.name, name_of(a.tensor.dtype()));
-  throw DTypeError(fmt::format("[{}] {}: their types have to be equal. Convert with x.to(dtype).", op, types));
+  fail<DTypeError>("[{}] {}: their types have to be equal. Convert with x.to(dtype).", op, types);
 }
 
 Tensor as_int64(const char* op, const Argument& index) {
   if (index.tensor.dtype() == kInt64) return index.tensor;
   if (index.tensor.dtype() == kInt32) return to(index.tensor, kInt64);
-  throw DTypeError(fmt::format("[{}] {} is {}; int32 or int64 is needed: {}.to(kInt64).", op, index.name,
-                               name_of(index.tensor.dtype()), index.name));
+  fail<DTypeError>("[{}] {} is {}; int32 or int64 is needed: {}.to(kInt64).", op, index.name, index.tensor.dtype(),
+                   index.name);
 }
 
 }  // namespace ops

@@ -1,15 +1,15 @@
 // Creation of tensors.
 
-#include "spectral/complex.h"
+#include "../errors.h"
 #include "elementwise/common.h"
+#include "spectral/complex.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/creation.h>
 #include <levin/kernels/random.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +27,7 @@ Tensor filled(const Shape& sizes, const Scalar& value, DType dtype, const Tensor
     complex_fill(t, value);
     return t;
   }
-  Stream stream = current_stream(t.device());
-  kernels::fill({t.tensor_view(), TensorView::number(value, dtype)}, stream);
+  launch(kernels::fill, t.device(), {t.tensor_view(), TensorView::number(value, dtype)});
   LEVIN_TRACE("full", {}, {t}, {{"value", value}});
   return t;
 }
@@ -40,15 +39,13 @@ TensorOptions merged(const Tensor& t, TensorOptions options) {
   return options;
 }
 
-PhiloxState reserve(Generator* generator, int64_t numel, int words, const Stream& stream) {
+PhiloxState reserve(Generator* generator, const Tensor& t, int64_t numel, int words) {
   Generator& g = generator ? *generator : default_generator();
-  return g.reserve(kernels::random_blocks(numel, words), stream);
+  return g.reserve(kernels::random_blocks(numel, words), current_stream(t.device()));
 }
 
 void require_floating(const char* op, DType t) {
-  if (!is_floating(t))
-    throw DTypeError(
-        fmt::format("[{}] {} numbers are not floating; use randint or .dtype = kFloat32.", op, name_of(t)));
+  if (!is_floating(t)) fail<DTypeError>("[{}] {} numbers are not floating; use randint or .dtype = kFloat32.", op, t);
 }
 
 using RandomKernel = kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>;
@@ -59,8 +56,8 @@ void draw(const char* op, const RandomKernel& kernel, const Tensor& t, double p0
   no_grad guard;
   const Tensor target = t.is_contiguous() ? t : fresh(t.sizes(), t.dtype(), t.device());
   const int64_t even = t.numel() + t.numel() % 2;  // normal numbers come in pairs
-  Stream stream = current_stream(t.device());
-  kernel({target.tensor_view(), reserve(generator, even, kernels::random_words(t.dtype()), stream), p0, p1}, stream);
+  const PhiloxState state = reserve(generator, t, even, kernels::random_words(t.dtype()));
+  launch(kernel, t.device(), {target.tensor_view(), state, p0, p1});
   if (!t.is_contiguous()) t.copy_(target);
   LEVIN_TRACE(op, {}, {t});
 }
@@ -89,8 +86,8 @@ Tensor drawn(const char* op, const RandomKernel& kernel, const Shape& sizes, con
 }
 
 [[noreturn]] void bad_range(double start, double end, double step) {
-  throw ValueError(fmt::format("[arange] steps of {} never lead from {} to {}; use a step of the other sign, not 0.",
-                               step, start, end));
+  fail<ValueError>("[arange] steps of {} never lead from {} to {}; use a step of the other sign, not 0.", step, start,
+                   end);
 }
 
 int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step, bool integers) {
@@ -124,9 +121,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   if (!chosen.dtype) chosen.dtype = integers ? DType::i64 : default_dtype();
   refuse_bool("arange", *chosen.dtype, ".dtype = kInt64");
   Tensor t = empty({range_length(start, end, step, integers)}, chosen);
-  Stream stream = current_stream(t.device());
-  kernels::arange({t.tensor_view(), start.to<int64_t>(), step.to<int64_t>(), start.to<double>(), step.to<double>()},
-                  stream);
+  launch(kernels::arange, t.device(),
+         {t.tensor_view(), start.to<int64_t>(), step.to<int64_t>(), start.to<double>(), step.to<double>()});
   LEVIN_TRACE("arange", {}, {t}, {{"start", start}, {"end", end}, {"step", step}});
   return t;
 }
@@ -136,11 +132,10 @@ Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& optio
 }
 
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options) {
-  if (steps < 0) throw ValueError(fmt::format("[linspace] {} steps are fewer than none; use 0 or more.", steps));
+  if (steps < 0) fail<ValueError>("[linspace] {} steps are fewer than none; use 0 or more.", steps);
   refuse_bool("linspace", options.dtype.value_or(DType::f32), ".dtype = kFloat32");
   Tensor t = empty({steps}, options);
-  Stream stream = current_stream(t.device());
-  kernels::linspace({t.tensor_view(), start.to<double>(), end.to<double>()}, stream);
+  launch(kernels::linspace, t.device(), {t.tensor_view(), start.to<double>(), end.to<double>()});
   return t;
 }
 
@@ -158,8 +153,7 @@ Tensor eye(int64_t n, std::optional<int64_t> m, const TensorOptions& options) {
   TensorView diagonal = t.tensor_view();
   diagonal.sizes = {std::min(n, columns)};
   diagonal.strides = {columns + 1};
-  Stream stream = current_stream(t.device());
-  kernels::fill({diagonal, TensorView::number(1, t.dtype())}, stream);
+  launch(kernels::fill, t.device(), {diagonal, TensorView::number(1, t.dtype())});
   return t;
 }
 
@@ -173,19 +167,17 @@ Tensor randn(const Shape& sizes, const TensorOptions& options) {
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, const TensorOptions& options) {
-  if (low >= high)
-    throw ValueError(fmt::format("[randint] no integer lies in [{}, {}); high must exceed low.", low, high));
+  if (low >= high) fail<ValueError>("[randint] no integer lies in [{}, {}); high must exceed low.", low, high);
   TensorOptions chosen = options;
   if (!chosen.dtype) chosen.dtype = DType::i64;
   refuse_bool("randint", *chosen.dtype, "bernoulli");
   Tensor t = empty(sizes, chosen);
-  Stream stream = current_stream(t.device());
-  kernels::randint({t.tensor_view(), reserve(options.generator, t.numel(), 2, stream), low, high}, stream);
+  launch(kernels::randint, t.device(), {t.tensor_view(), reserve(options.generator, t, t.numel(), 2), low, high});
   return t;
 }
 
 Tensor randperm(int64_t n, const TensorOptions& options) {
-  if (n < 0) throw ValueError(fmt::format("[randperm] {} elements are fewer than none; use 0 or more.", n));
+  if (n < 0) fail<ValueError>("[randperm] {} elements are fewer than none; use 0 or more.", n);
   std::vector<int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});
   Generator& g = options.generator ? *options.generator : default_generator();
@@ -197,10 +189,9 @@ Tensor randperm(int64_t n, const TensorOptions& options) {
 Tensor bernoulli(const Tensor& p, Generator* generator) {
   require_floating("bernoulli", p.dtype());
   no_grad guard;
-  const Tensor probabilities = p.contiguous();
   Tensor t = fresh(p.sizes(), p.dtype(), p.device());
-  Stream stream = current_stream(t.device());
-  kernels::bernoulli({t.tensor_view(), probabilities.tensor_view(), reserve(generator, t.numel(), 1, stream)}, stream);
+  launch(kernels::bernoulli, t.device(),
+         {t.tensor_view(), p.contiguous().tensor_view(), reserve(generator, t, t.numel(), 1)});
   return t;
 }
 
@@ -217,14 +208,12 @@ Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const TensorOpti
 }
 
 const Tensor& uniform_(const Tensor& t, double low, double high, Generator* generator) {
-  if (!(low <= high))
-    throw ValueError(fmt::format("[uniform_] the range [{}, {}) is empty; low must not exceed high.", low, high));
+  if (!(low <= high)) fail<ValueError>("[uniform_] the range [{}, {}) is empty; low must not exceed high.", low, high);
   return draw_in_place("uniform_", kernels::uniform, t, low, high, generator);
 }
 
 const Tensor& normal_(const Tensor& t, double mean, double std, Generator* generator) {
-  if (!(std >= 0))
-    throw ValueError(fmt::format("[normal_] a standard deviation of {} is impossible; use 0 or more.", std));
+  if (!(std >= 0)) fail<ValueError>("[normal_] a standard deviation of {} is impossible; use 0 or more.", std);
   return draw_in_place("normal_", kernels::normal, t, mean, std, generator);
 }
 

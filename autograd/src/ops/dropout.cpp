@@ -1,13 +1,13 @@
 #include "dropout.h"
 
+#include "../errors.h"
 #include "elementwise/common.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/random.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -27,8 +27,7 @@ struct DropoutState {
 Tensor ops::dropout_at(const Tensor& x, double p, const PhiloxState& state) {
   const Tensor source = contiguous(x);
   Tensor y = fresh(x.sizes(), x.dtype(), x.device());
-  Stream stream = current_stream(y.device());
-  kernels::dropout({y.tensor_view(), source.tensor_view(), state, p}, stream);
+  launch(kernels::dropout, y.device(), {y.tensor_view(), source.tensor_view(), state, p});
   LEVIN_TRACE("dropout", {x}, {y}, {{"p", p}});
   if (Context* c = record("dropout", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& s = k.get<DropoutState>();
@@ -39,9 +38,9 @@ Tensor ops::dropout_at(const Tensor& x, double p, const PhiloxState& state) {
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  if (!(p >= 0.0 && p <= 1.0)) throw ValueError(fmt::format("[dropout] the probability {} is not in [0, 1].", p));
+  if (!(p >= 0.0 && p <= 1.0)) fail<ValueError>("[dropout] the probability {} is not in [0, 1].", p);
   if (!x.is_floating()) {
-    throw DTypeError(fmt::format("[dropout] {} cannot be scaled; convert it with x.to(kFloat32).", name_of(x.dtype())));
+    fail<DTypeError>("[dropout] {} cannot be scaled; convert it with x.to(kFloat32).", x.dtype());
   }
   if (!training || p == 0.0) return x;
   Generator& g = generator ? *generator : default_generator();

@@ -1,15 +1,14 @@
 // In-place operations. Without recording, the kernel writes straight into the tensor's memory; a recorded one computes
 // a new value with the public operation and moves it into the tensor.
 
-#include "spectral/complex.h"
+#include "../errors.h"
 #include "elementwise/common.h"
+#include "spectral/complex.h"
 
 #include <levin/autograd/ops.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
-
-#include <fmt/format.h>
 
 #include <limits>
 
@@ -46,10 +45,8 @@ void check_type(const char* name, const Tensor& x, DType result) {
   const bool fits = is_complex(t) || (is_floating(t) && !is_complex(result)) ||
                     (!is_differentiable(result) && (t != DType::boolean || result == DType::boolean));
   if (!fits) [[unlikely]] {
-    throw DTypeError(
-        fmt::format("[{}] a result of type {} does not fit into a tensor of type {}; convert it first with "
-                    "x.to({}).",
-                    name, name_of(result), name_of(t), name_of(result)));
+    fail<DTypeError>("[{}] a result of type {} does not fit into a tensor of type {}; convert it first with x.to({}).",
+                     name, result, t, result);
   }
 }
 
@@ -60,8 +57,8 @@ Tensor operand_of(const char* name, const Tensor& x, const Tensor& other) {
     const bool same = x.storage_offset() == other.storage_offset() && x.strides() == other.strides();
     if (same || !x.shares_storage(other)) return other;
   } else if (broadcast_shapes(x.sizes(), other.sizes(), name) != x.sizes()) {
-    throw ShapeError(fmt::format("[{}] the result has shape {}, which does not fit into the tensor of shape {}.", name,
-                                 to_string(broadcast_shapes(x.sizes(), other.sizes(), name)), to_string(x.sizes())));
+    fail<ShapeError>("[{}] the result has shape {}, which does not fit into the tensor of shape {}.", name,
+                     broadcast_shapes(x.sizes(), other.sizes(), name), x.sizes());
   }
   if (!x.shares_storage(other)) return other;
   no_grad guard;
@@ -120,8 +117,8 @@ const Tensor& edit_by(const char* name, const Tensor& x, std::initializer_list<I
     const Tensor y = f(old);
     check_type(name, x, y.dtype());
     if (y.sizes() != x.sizes())
-      throw ShapeError(fmt::format("[{}] the result has shape {}, which does not fit into the tensor of shape {}.",
-                                   name, to_string(y.sizes()), to_string(x.sizes())));
+      fail<ShapeError>("[{}] the result has shape {}, which does not fit into the tensor of shape {}.", name, y.sizes(),
+                       x.sizes());
     return y;
   };
   return edit(
@@ -234,8 +231,7 @@ const Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> ma
 
 const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   if (mask.dtype() != kBool) {
-    throw DTypeError(fmt::format("[masked_fill_] the mask is {}, not bool; compare it first, e.g. m != 0.",
-                                 name_of(mask.dtype())));
+    fail<DTypeError>("[masked_fill_] the mask is {}, not bool; compare it first, e.g. m != 0.", mask.dtype());
   }
   return edit(
       "masked_fill_", *this, {},

@@ -4,6 +4,7 @@
 #include "index_expression.h"
 
 #include "../autograd_meta.h"
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -47,18 +48,19 @@ int axes_of(const Index& i) {
 
 Tensor checked(const Tensor& index, const Tensor& x, int x_axis) {
   if (index.device() != x.device() && index.device() != kCpu)
-    throw DeviceError(fmt::format("[index] x is on {}, the index on {}. Move it with index.to(x.device()).",
-                                  to_string(x.device()), to_string(index.device())));
+    fail<DeviceError>("[index] x is on {}, the index on {}. Move it with index.to(x.device()).", x.device(),
+                      index.device());
   if (index.dtype() == kInt32 || index.dtype() == kInt64) return index.to(x.device(), kInt64);
   if (index.dtype() != kBool)
-    throw DTypeError(fmt::format("[index] an index tensor is {}; use int64 or int32 positions, or a bool mask: "
-                                 "index.to(kInt64), or compare.",
-                                 name_of(index.dtype())));
+    fail<DTypeError>(
+        "[index] an index tensor is {}; use int64 or int32 positions, or a bool mask: index.to(kInt64), or compare.",
+        index.dtype());
   const Shape &mask = index.sizes(), &sizes = x.sizes();
   if (!std::equal(mask.begin(), mask.end(), sizes.begin() + x_axis))
-    throw ShapeError(fmt::format("[index] a mask of shape {} does not fit a tensor of shape {} from axis {} on: it "
-                                 "needs the sizes of the axes that it selects from.",
-                                 to_string(mask), to_string(sizes), x_axis));
+    fail<ShapeError>(
+        "[index] a mask of shape {} does not fit a tensor of shape {} from axis {} on: it needs the sizes of the axes "
+        "that it selects from.",
+        mask, sizes, x_axis);
   return index.to(x.device());
 }
 
@@ -67,8 +69,8 @@ Selection parse(const Tensor& x, std::span<const Index> indices) {
   int taken = 0;
   for (const Index& i : indices) taken += axes_of(i);
   if (taken > x.dim())
-    throw IndexError(fmt::format("[index] the indices take {} axes, but the tensor of shape {} has {}; leave some out.",
-                                 taken, to_string(x.sizes()), x.dim()));
+    fail<IndexError>("[index] the indices take {} axes, but the tensor of shape {} has {}; leave some out.", taken,
+                     x.sizes(), x.dim());
   Selection s;
   std::vector<Index> rest;  // the indices without tensors
   int x_axis = 0, axis = 0;
@@ -154,8 +156,7 @@ Tensor combined_at_once(const Selection& s, int64_t step) {
   }
   Tensor all = empty(first.sizes(), like(first));
   bool inside = false;
-  Stream stream = current_stream(first.device());
-  kernels::index_positions({all.tensor_view(), parts, &inside}, stream);
+  launch(kernels::index_positions, first.device(), {all.tensor_view(), parts, &inside});
   return inside ? all : Tensor();
 }
 
@@ -219,9 +220,9 @@ Tensor fitted(const char* op, const Tensor& value, const Shape& sizes) {
     fits = own[d] == 1 || own[d] == wanted;
   }
   if (!fits)
-    throw ShapeError(fmt::format("[{}] a value of shape {} does not broadcast to the shape {} of its places; reshape "
-                                 "it, or index other ones.",
-                                 op, to_string(own), to_string(sizes)));
+    fail<ShapeError>(
+        "[{}] a value of shape {} does not broadcast to the shape {} of its places; reshape it, or index other ones.",
+        op, own, sizes);
   return expand(more > 0 ? reshape(value, Shape(own.begin() + more, own.end())) : value, sizes);
 }
 
@@ -243,15 +244,14 @@ void write(const Tensor& part, const Places& p, const Tensor& rows, const IndexP
   const auto apart = [&](const Tensor& t) { return t.shares_storage(part) ? clone(t) : t; };
   const Tensor view = p.lines_of(detach(part)), lines = contiguous(view);
   const Tensor from = dense(apart(rows));
-  Stream stream = current_stream(part.device());
   if (options.accumulate) {
     const Tensor at = apart(dense(p.positions));
-    kernels::index_add({lines.tensor_view(), from.tensor_view(), at.tensor_view(), p.lines[0], p.lines[1], p.lines[2],
-                        -1, "index_put_"},
-                       stream);
+    launch(kernels::index_add, part.device(),
+           {lines.tensor_view(), from.tensor_view(), at.tensor_view(), p.lines[0], p.lines[1], p.lines[2], -1,
+            "index_put_"});
   } else {
     const Tensor at = apart(dense(expand(reshape(p.positions, {1, -1, 1}), p.rows())));
-    kernels::scatter({lines.tensor_view(), from.tensor_view(), at.tensor_view(), 1}, stream);
+    launch(kernels::scatter, part.device(), {lines.tensor_view(), from.tensor_view(), at.tensor_view(), 1});
   }
   if (lines.shares_storage(part)) end_in_place(part);
   else part.copy_(p.part_of(lines));
@@ -259,9 +259,7 @@ void write(const Tensor& part, const Places& p, const Tensor& rows, const IndexP
 
 void check_values(const char* op, const Tensor& x, const Tensor& values) {
   check_same_dtype(op, {{"x", x}, {"values", values}});
-  if (values.device() != x.device())
-    throw DeviceError(fmt::format("[{}] x is on {}, values on {}. Move one with x.to(device).", op,
-                                  to_string(x.device()), to_string(values.device())));
+  check_same_device(op, {"x", x}, {"values", values});
 }
 
 /// Writes values of x's dtype and device.
@@ -334,10 +332,10 @@ void refuse_lost_write(const Tensor& x) {
   const Tensor* base = meta && meta->view ? &meta->view->base : nullptr;
   const bool only_view = !base || base->impl()->use_count() == 1;
   if (only_handle && only_view && x.storage()->use_count() == (base ? 2u : 1u))
-    throw ValueError(fmt::format("[operator=] the left side, of shape {}, is a temporary that shares its memory with "
-                                 "no other tensor, so the values would be lost; name it first, or index the tensor "
-                                 "that is meant: x(index) = value.",
-                                 to_string(x.sizes())));
+    fail<ValueError>(
+        "[operator=] the left side, of shape {}, is a temporary that shares its memory with no other tensor, so the "
+        "values would be lost; name it first, or index the tensor that is meant: x(index) = value.",
+        x.sizes());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Indexing operations and their gradients: the transpose of a gather is a scatter-add and vice versa.
 
+#include "../errors.h"
 #include "../row_gradients.h"
 #include "autocast.h"
 #include "elementwise/common.h"
@@ -25,28 +26,18 @@ namespace {
 
 /// Returns the index as int64.
 Tensor checked_index(const char* op, const Tensor& x, const Tensor& index) {
-  if (index.device() != x.device())
-    throw DeviceError(fmt::format("[{}] x is on {}, the index on {}. Move one with x.to(device).", op,
-                                  to_string(x.device()), to_string(index.device())));
+  check_same_device(op, {"x", x}, {"the index", index});
   return as_int64(op, {"index", index});
 }
 
 void check_source(const char* op, const Tensor& x, const Tensor& source) {
   check_same_dtype(op, {{"x", x}, {"source", source}});
-  if (source.device() != x.device())
-    throw DeviceError(fmt::format("[{}] x is on {}, source on {}. Move one with x.to(device).", op,
-                                  to_string(x.device()), to_string(source.device())));
+  check_same_device(op, {"x", x}, {"source", source});
 }
 
 Tensor copy_of(const Tensor& t) {
   no_grad guard;
   return t.is_contiguous() ? clone(detach(t)) : dense(t);
-}
-
-int64_t product(const Shape& sizes, int begin, int end) {
-  int64_t n = 1;
-  for (int d = begin; d < end; ++d) n *= sizes[d];
-  return n;
 }
 
 /// Checks the index sizes. The index may be smaller than `t` along the other axes, and also along `axis` if `along` is
@@ -55,10 +46,9 @@ void check_lines(const char* op, const char* name, const Tensor& t, const Tensor
   bool fits = t.dim() == index.dim();
   for (int d = 0; fits && d < t.dim(); ++d) fits = index.sizes()[d] <= t.sizes()[d] || (d == axis && !along);
   if (!fits)
-    throw ShapeError(
-        fmt::format("[{}] index {} does not fit {} {}: it needs as many axes, and may be at most as large{}.", op,
-                    to_string(index.sizes()), name, to_string(t.sizes()),
-                    along ? std::string() : fmt::format(" except along axis {}", axis)));
+    fail<ShapeError>("[{}] index {} does not fit {} {}: it needs as many axes, and may be at most as large{}.", op,
+                     index.sizes(), name, t.sizes(),
+                     along ? std::string() : fmt::format(" except along axis {}", axis));
 }
 
 /// Returns the part of g that the index reaches, in the source's size, with zeros where the index does not reach.
@@ -79,16 +69,12 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
   const int a = wrap_axis(axis, x.dim(), "gather");
   check_lines("gather", "x", x, index, a, false);
   Tensor y = empty(index.sizes(), like(x));
-  const Tensor from = dense(x), positions = dense(at);
-  Stream stream = current_stream(x.device());
-  kernels::gather({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  launch(kernels::gather, x.device(), {y.tensor_view(), dense(x).tensor_view(), dense(at).tensor_view(), a});
   LEVIN_TRACE("gather", {x, at}, {y}, {{"axis", a}});
   if (Context* c = record("gather", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
-      })) {
-    c->save(at);
-    c->set(a);
-  }
+      }))
+    c->save(at).set(a);
   return y;
 }
 
@@ -103,16 +89,12 @@ Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Ten
   check_lines("scatter_add", "x", x, index, a, false);
   check_lines("scatter_add", "source", source, index, a, true);
   Tensor y = copy_of(x);
-  const Tensor from = dense(source), positions = dense(at);
-  Stream stream = current_stream(x.device());
-  kernels::scatter_add({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  launch(kernels::scatter_add, x.device(), {y.tensor_view(), dense(source).tensor_view(), dense(at).tensor_view(), a});
   LEVIN_TRACE("scatter_add", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("scatter_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         return {g, k.needs(1) ? to_source_size(gather(g, k.get<int>(), k.saved(0)), k.input(1).sizes) : Tensor()};
-      })) {
-    c->save(at);
-    c->set(a);
-  }
+      }))
+    c->save(at).set(a);
   return y;
 }
 
@@ -123,9 +105,7 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
   check_lines("scatter", "x", x, index, a, false);
   check_lines("scatter", "source", source, index, a, true);
   Tensor y = copy_of(x);
-  const Tensor from = dense(source), positions = dense(at);
-  Stream stream = current_stream(x.device());
-  kernels::scatter({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  launch(kernels::scatter, x.device(), {y.tensor_view(), dense(source).tensor_view(), dense(at).tensor_view(), a});
   LEVIN_TRACE("scatter", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("scatter", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor where_to = k.saved(0);
@@ -140,10 +120,8 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
           ds = to_source_size(masked_fill(gather(g, along, where_to), lost, 0), k.input(1).sizes);
         }
         return {dx, ds};
-      })) {
-    c->save(at);
-    c->set(a);
-  }
+      }))
+    c->save(at).set(a);
   return y;
 }
 
@@ -151,27 +129,24 @@ namespace {
 
 /// Adds source's slices to y, which the caller owns.
 void add_slices(const char* op, const Tensor& y, int axis, const Tensor& index, const Tensor& source, int64_t skip) {
-  const Tensor from = dense(source), at = dense(index);
-  Stream stream = current_stream(y.device());
-  kernels::index_add({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(y.sizes(), 0, axis),
-                      y.sizes()[axis], product(y.sizes(), axis + 1, y.dim()), skip, op},
-                     stream);
+  const Around a = around(y.sizes(), axis);
+  launch(kernels::index_add, y.device(),
+         {y.tensor_view(), dense(source).tensor_view(), dense(index).tensor_view(), a.outer, a.n, a.inner, skip, op});
 }
 
 Tensor select_slices(const char* op, const Tensor& x, int axis, const Tensor& index, const Shape& sizes) {
   Tensor y = empty(sizes, like(x));
-  const Tensor from = dense(x), at = dense(index);
-  Stream stream = current_stream(x.device());
-  kernels::index_select({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(x.sizes(), 0, axis),
-                         x.sizes()[axis], product(x.sizes(), axis + 1, x.dim()), op}, stream);
+  const Around a = around(x.sizes(), axis);
+  launch(kernels::index_select, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(index).tensor_view(), a.outer, a.n, a.inner, op});
   return y;
 }
 
 /// Returns the list of positions as int64.
 Tensor checked_list(const char* op, const Tensor& x, const Tensor& index) {
   if (index.dim() != 1 || x.dim() == 0)
-    throw ShapeError(fmt::format("[{}] x is {}, the index {}: the index needs one dimension and x at least one.", op,
-                                 to_string(x.sizes()), to_string(index.sizes())));
+    fail<ShapeError>("[{}] x is {}, the index {}: the index needs one dimension and x at least one.", op, x.sizes(),
+                     index.sizes());
   return checked_index(op, x, index);
 }
 
@@ -182,10 +157,8 @@ Tensor added_to_zeros(const Tensor& g, const Shape& sizes, int axis, const Tenso
   add_slices("index_select", dx, axis, index, g, -1);
   if (Context* c = record("index_select_backward", dx, {g}, [](Context& k, const Tensor& gg) -> Grads {
         return {index_select(gg, k.get<int>(), k.saved(0))};
-      })) {
-    c->save(index);
-    c->set(axis);
-  }
+      }))
+    c->save(index).set(axis);
   return dx;
 }
 
@@ -201,10 +174,8 @@ Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
   LEVIN_TRACE("index_select", {x, at}, {y}, {{"axis", a}});
   if (Context* c = record("index_select", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {added_to_zeros(g, k.input(0).sizes, k.get<int>(), k.saved(0))};
-      })) {
-    c->save(at);
-    c->set(a);
-  }
+      }))
+    c->save(at).set(a);
   return y;
 }
 
@@ -219,17 +190,15 @@ Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tenso
   Shape sizes = x.sizes();
   sizes[a] = index.numel();
   if (source.sizes() != sizes)
-    throw ShapeError(fmt::format("[index_add] source is {}; {} indices along axis {} of {} need {}.",
-                                 to_string(source.sizes()), index.numel(), a, to_string(x.sizes()), to_string(sizes)));
+    fail<ShapeError>("[index_add] source is {}; {} indices along axis {} of {} need {}.", source.sizes(), index.numel(),
+                     a, x.sizes(), sizes);
   Tensor y = copy_of(x);
   add_slices("index_add", y, a, at, source, -1);
   LEVIN_TRACE("index_add", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("index_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         return {g, k.needs(1) ? index_select(g, k.get<int>(), k.saved(0)) : Tensor()};
-      })) {
-    c->save(at);
-    c->set(a);
-  }
+      }))
+    c->save(at).set(a);
   return y;
 }
 
@@ -266,10 +235,8 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, const EmbeddingO
         const Tensor rows = embedding(gg, k.saved(0));
         if (options.padding < 0) return {rows};
         return {masked_fill(rows, unsqueeze(eq(k.saved(0), options.padding), -1), 0)};
-      })) {
-    c->save(index);
-    c->set(o);
-  }
+      }))
+    c->save(index).set(o);
   return dw;
 }
 
@@ -278,8 +245,7 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, const EmbeddingO
 Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx, bool sparse) {
   const Tensor at = checked_index("embedding", weight, index);
   if (weight.dim() != 2)
-    throw ShapeError(fmt::format("[embedding] weight is {}; it needs two dimensions (rows, columns).",
-                                 to_string(weight.sizes())));
+    fail<ShapeError>("[embedding] weight is {}; it needs two dimensions (rows, columns).", weight.sizes());
   if (sparse && would_record({weight}) && !weight.is_leaf())
     throw GradError(
         "[embedding] the weight was computed from other tensors, which the row-wise gradient of sparse = true cannot "
@@ -287,21 +253,16 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   EmbeddingOptions options{weight.sizes()[0], -1, sparse};
   if (padding_idx) {
     if (*padding_idx < -options.rows || *padding_idx >= options.rows)
-      throw IndexError(
-          fmt::format("[embedding] padding_idx {} is out of range for {} rows.", *padding_idx, options.rows));
+      fail<IndexError>("[embedding] padding_idx {} is out of range for {} rows.", *padding_idx, options.rows);
     options.padding = *padding_idx < 0 ? *padding_idx + options.rows : *padding_idx;
   }
-  Shape sizes = index.sizes();
-  sizes.push_back(weight.sizes()[1]);
-  Tensor y = select_slices("embedding", weight, 0, at, sizes);
+  Tensor y = select_slices("embedding", weight, 0, at, joined(index.sizes(), {weight.size(1)}));
   LEVIN_TRACE("embedding", {weight, at}, {y});
   if (Context* c = record("embedding", y, {weight}, [](Context& k, const Tensor& g) -> Grads {
         const auto& o = k.get<EmbeddingOptions>();
         return {o.sparse ? embedding_rows(g, k.saved(0), o) : embedding_gradient(g, k.saved(0), o)};
-      })) {
-    c->save(at);
-    c->set(options);
-  }
+      }))
+    c->save(at).set(options);
   return y;
 }
 
@@ -311,12 +272,11 @@ Tensor nonzero_of(const Tensor& dense_x) {
   const int64_t chunks = (dense_x.numel() + kernels::kNonzeroChunk - 1) / kernels::kNonzeroChunk;
   const TensorOptions int64s{.dtype = kInt64, .device = dense_x.device()};
   Tensor counts = empty({chunks}, int64s);
-  Stream stream = current_stream(dense_x.device());
-  kernels::count_nonzero({counts.tensor_view(), dense_x.tensor_view()}, stream);
+  launch(kernels::count_nonzero, dense_x.device(), {counts.tensor_view(), dense_x.tensor_view()});
   int64_t total = 0;
   for (const int64_t n : counts.to_vector<int64_t>()) total += n;
   Tensor y = empty({total, dense_x.dim()}, int64s);
-  kernels::nonzero({y.tensor_view(), dense_x.tensor_view(), counts.tensor_view()}, stream);
+  launch(kernels::nonzero, dense_x.device(), {y.tensor_view(), dense_x.tensor_view(), counts.tensor_view()});
   LEVIN_TRACE("nonzero", {dense_x}, {y});
   return y;
 }
@@ -327,8 +287,7 @@ Tensor nonzero(const Tensor& x) { return nonzero_of(dense(x)); }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   if (mask.dtype() != kBool)
-    throw DTypeError(fmt::format("[masked_select] the mask is {}; bool is needed: compare, or mask.to(kBool).",
-                                 name_of(mask.dtype())));
+    fail<DTypeError>("[masked_select] the mask is {}; bool is needed: compare, or mask.to(kBool).", mask.dtype());
   const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes(), "masked_select");
   const Tensor chosen = dense(reshape(expand(mask, sizes), {sizes.numel()}));
   return index_select(reshape(expand(x, sizes), {sizes.numel()}), 0, reshape(nonzero_of(chosen), {-1}));

@@ -1,8 +1,9 @@
 // Concatenation, splitting, flipping, padding and triangles.
 
-#include "spectral/complex.h"
+#include "../errors.h"
 #include "elementwise/common.h"
 #include "layout.h"
+#include "spectral/complex.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -15,8 +16,6 @@
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
 #include <levin/kernels/indexing.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -46,14 +45,14 @@ CatPlan plan_cat(std::span<const Tensor> tensors, int64_t axis) {
     const Tensor& t = tensors[i];
     plan.dtype = promote_types(plan.dtype, t.dtype());
     if (t.device() != model.device())
-      throw DeviceError(fmt::format("[cat] tensor {} is on {}, tensor {} on {}. Move one with x.to(device).", i,
-                                    to_string(t.device()), first, to_string(model.device())));
+      fail<DeviceError>("[cat] tensor {} is on {}, tensor {} on {}. Move one with x.to(device).", i, t.device(), first,
+                        model.device());
     if (is_plain_empty(t) && model.dim() != 1) continue;
     bool fits = t.dim() == model.dim();
     for (int d = 0; fits && d < t.dim(); ++d) fits = d == plan.axis || t.sizes()[d] == model.sizes()[d];
     if (!fits)
-      throw ShapeError(fmt::format("[cat] tensor {} has shape {}, which differs from {} outside axis {}.", i,
-                                   to_string(t.sizes()), to_string(model.sizes()), plan.axis));
+      fail<ShapeError>("[cat] tensor {} has shape {}, which differs from {} outside axis {}.", i, t.sizes(),
+                       model.sizes(), plan.axis);
     plan.sizes[plan.axis] += t.sizes()[plan.axis];
   }
   return plan;
@@ -61,13 +60,13 @@ CatPlan plan_cat(std::span<const Tensor> tensors, int64_t axis) {
 
 /// Copies the parts directly to their positions; used if parts need another type or are not contiguous.
 void copy_parts(const Tensor& y, std::span<const Tensor> tensors, int axis) {
-  Stream stream = current_stream(y.device());
   int64_t start = 0;
   for (const Tensor& t : tensors) {
     if (t.dim() != y.dim()) continue;
     Shape sizes = y.sizes();
     sizes[axis] = t.sizes()[axis];
-    kernels::copy({alias(y, sizes, y.strides(), start * y.strides()[axis]).tensor_view(), t.tensor_view()}, stream);
+    const Tensor place = alias(y, sizes, y.strides(), start * y.strides()[axis]);
+    launch(kernels::copy, y.device(), {place.tensor_view(), t.tensor_view()});
     start += t.sizes()[axis];
   }
 }
@@ -92,8 +91,7 @@ Tensor cat(std::span<const Tensor> tensors, int64_t axis) {
     parts.reserve(tensors.size());
     for (const Tensor& t : tensors)
       if (t.dim() == y.dim()) parts.push_back(t.tensor_view());
-    Stream stream = current_stream(y.device());
-    kernels::cat({y.tensor_view(), parts, plan.axis}, stream);
+    launch(kernels::cat, y.device(), {y.tensor_view(), parts, plan.axis});
   } else {
     copy_parts(y, tensors, plan.axis);
   }
@@ -125,8 +123,8 @@ Tensor stack(std::span<const Tensor> tensors, int64_t axis) {
   parts.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].sizes() != tensors[0].sizes())
-      throw ShapeError(fmt::format("[stack] tensor {} has shape {}, tensor 0 {}; all shapes must be equal.", i,
-                                   to_string(tensors[i].sizes()), to_string(tensors[0].sizes())));
+      fail<ShapeError>("[stack] tensor {} has shape {}, tensor 0 {}; all shapes must be equal.", i, tensors[i].sizes(),
+                       tensors[0].sizes());
     parts.push_back(unsqueeze(tensors[i], a));
   }
   return cat(parts, a);
@@ -168,8 +166,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   int64_t total = 0;
   for (const int64_t s : sizes) total += s;
   if (total != x.sizes()[a])
-    throw ShapeError(
-        fmt::format("[split] {} sizes add up to {}, axis {} has {}.", sizes.size(), total, a, x.sizes()[a]));
+    fail<ShapeError>("[split] {} sizes add up to {}, axis {} has {}.", sizes.size(), total, a, x.sizes()[a]);
   std::vector<Tensor> parts;
   int64_t start = 0;
   for (const int64_t s : sizes) {
@@ -192,16 +189,12 @@ struct TriangleOptions {
 
 Tensor triangle(const Tensor& x, const TriangleOptions& o) {
   const char* op = o.upper ? "triu" : "tril";
-  if (x.dim() < 2)
-    throw ShapeError(fmt::format("[{}] x is {}; two dimensions are needed at least.", op, to_string(x.sizes())));
+  if (x.dim() < 2) fail<ShapeError>("[{}] x is {}; two dimensions are needed at least.", op, x.sizes());
   Tensor y = empty(x.sizes(), like(x));
-  const Tensor from = dense(x);
   const int64_t rows = x.size(-2), columns = x.size(-1);
-  Stream stream = current_stream(x.device());
   if (x.numel() > 0)
-    kernels::triangle(
-        {y.tensor_view(), from.tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper},
-        stream);
+    launch(kernels::triangle, x.device(),
+           {y.tensor_view(), dense(x).tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper});
   LEVIN_TRACE("triangle", {x}, {y}, {{"diagonal", o.diagonal}, {"upper", o.upper}});
   if (Context* c = record(op, y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {triangle(g, k.get<TriangleOptions>())};
@@ -218,17 +211,14 @@ Tensor triu(const Tensor& x, int64_t diagonal) { return triangle(x, {diagonal, t
 Tensor one_hot(const Tensor& index, int64_t num_classes) {
   if (index.dtype() != kInt64) return one_hot(as_int64("one_hot", {"index", index}), num_classes);
   if (num_classes < -1)
-    throw ValueError(fmt::format(
-        "[one_hot] {} classes make no sense; give 1 or more, or -1 for the largest index plus one.", num_classes));
+    fail<ValueError>("[one_hot] {} classes make no sense; give 1 or more, or -1 for the largest index plus one.",
+                     num_classes);
   if (num_classes <= 0 && index.numel() == 0)
     throw ValueError("[one_hot] the index is empty, so the number of classes has to be given.");
   const int64_t classes = num_classes == -1 ? amax(index).item<int64_t>() + 1 : num_classes;
-  Shape sizes = index.sizes();
-  sizes.push_back(std::max<int64_t>(classes, 0));
+  const Shape sizes = joined(index.sizes(), {std::max<int64_t>(classes, 0)});
   Tensor y = empty(sizes, like(index));
-  const Tensor at = dense(index);
-  Stream stream = current_stream(index.device());
-  kernels::one_hot({y.tensor_view(), at.tensor_view(), sizes.back()}, stream);
+  launch(kernels::one_hot, index.device(), {y.tensor_view(), dense(index).tensor_view(), sizes.back()});
   LEVIN_TRACE("one_hot", {index}, {y}, {{"classes", sizes.back()}});
   return y;
 }
@@ -246,8 +236,7 @@ Tensor flip(const Tensor& x, const Axes& axes) {
       mirrored.strides[d] = -x.strides()[d];
     }
     mirrored.pointer = static_cast<std::byte*>(mirrored.pointer) + last * size_of(x.dtype());
-    Stream stream = current_stream(x.device());
-    kernels::copy({y.tensor_view(), mirrored}, stream);
+    launch(kernels::copy, x.device(), {y.tensor_view(), mirrored});
   }
   LEVIN_TRACE("flip", {x}, {y}, {{"axes", wrapped}});
   if (Context* c =
@@ -265,8 +254,8 @@ Tensor cropped(Tensor x, const Shape& pads) {
     const int64_t before = std::max<int64_t>(0, -pads[i]), after = std::max<int64_t>(0, -pads[i + 1]);
     const int64_t kept = x.sizes()[axis] - before - after;
     if (kept < 0)
-      throw ShapeError(fmt::format("[pad] ({}, {}) cuts more than there is of axis {} of {}.", pads[i], pads[i + 1],
-                                   axis, to_string(x.sizes())));
+      fail<ShapeError>("[pad] ({}, {}) cuts more than there is of axis {} of {}.", pads[i], pads[i + 1], axis,
+                       x.sizes());
     if (before + after > 0) x = narrow(x, axis, before, kept);
   }
   return x;
@@ -280,8 +269,7 @@ Tensor padded(const Tensor& x, const Shape& pads, const Scalar& value) {
   Tensor y = full(sizes, value, like(x));
   for (int i = 0; i + 1 < pads.size(); i += 2) first += pads[i] * y.strides()[x.dim() - 1 - i / 2];
   if (x.numel() > 0) {
-    Stream stream = current_stream(x.device());
-    kernels::copy({alias(y, x.sizes(), y.strides(), first).tensor_view(), x.tensor_view()}, stream);
+    launch(kernels::copy, x.device(), {alias(y, x.sizes(), y.strides(), first).tensor_view(), x.tensor_view()});
   }
   LEVIN_TRACE("pad", {x}, {y}, {{"pads", pads}, {"value", value}});
   if (Context* c = record("pad", y, {x}, [](Context& k, const Tensor& g) -> Grads {
@@ -297,16 +285,13 @@ Tensor padded(const Tensor& x, const Shape& pads, const Scalar& value) {
 
 Tensor pad(const Tensor& x, const Shape& pads, const Scalar& value) {
   if (pads.size() % 2 != 0 || pads.size() / 2 > x.dim())
-    throw ShapeError(fmt::format("[pad] {} values do not make pairs (before, after) for the axes of {}.", pads.size(),
-                                 to_string(x.sizes())));
+    fail<ShapeError>("[pad] {} values do not make pairs (before, after) for the axes of {}.", pads.size(), x.sizes());
   const Tensor inside = cropped(x, pads);
   Shape added = pads;
   for (int64_t& p : added) p = std::max<int64_t>(0, p);
   if (x.is_complex()) {
     if (value.to<double>() != 0) levin::detail::refuse_dtype("pad", x.dtype(), "real types, or the value 0");
-    Shape with_parts{0, 0};
-    for (const int64_t p : added) with_parts.push_back(p);
-    return on_parts(inside, [&](const Tensor& parts) { return padded(parts, with_parts, 0); });
+    return on_parts(inside, [&](const Tensor& parts) { return padded(parts, joined({0, 0}, added), 0); });
   }
   return padded(inside, added, value);
 }

@@ -1,5 +1,6 @@
 // Factorizations and linear systems: kernels factorize matrix by matrix; gradients are compositions.
 
+#include "../errors.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -15,8 +16,6 @@
 #include <levin/core/parallel.h>
 #include <levin/kernels/linalg/factorizations.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -30,19 +29,13 @@ namespace {
 
 void require_matrices(const char* op, const Tensor& a, bool square) {
   if (a.dtype() != kFloat32 && a.dtype() != kFloat64)
-    throw DTypeError(fmt::format("[{}] needs float32 or float64, a matrix is {}; convert it with x.to(kFloat32).", op,
-                                 name_of(a.dtype())));
+    fail<DTypeError>("[{}] needs float32 or float64, a matrix is {}; convert it with x.to(kFloat32).", op, a.dtype());
   if (a.dim() < 2 || (square && a.size(-1) != a.size(-2)))
-    throw ShapeError(
-        fmt::format("[{}] needs {}matrices, one is {}.", op, square ? "square " : "", to_string(a.sizes())));
+    fail<ShapeError>("[{}] needs {}matrices, one is {}.", op, square ? "square " : "", a.sizes());
 }
 
 Tensor transposed(const Tensor& a) { return transpose(a, -2, -1); }
-Shape batch_of(const Tensor& a) { return Shape(a.sizes().begin(), a.sizes().end() - 2); }
-Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
-  for (const int64_t n : more) sizes.push_back(n);
-  return sizes;
-}
+Shape batch_of(const Tensor& a) { return leading(a, 2); }
 /// The matrix with this diagonal.
 Tensor diagonal_matrix(const Tensor& values) { return diag_embed(values); }
 
@@ -69,7 +62,7 @@ void for_each_matrix(const char* op, const char* reason, const F& f, const Tenso
   };
   a.dtype() == kFloat64 ? of_type(double()) : of_type(float());
   for (int64_t i = 0; i < n; ++i)
-    if (failed[static_cast<std::size_t>(i)]) throw ValueError(fmt::format("[{}] matrix {} {}.", op, i, reason));
+    if (failed[static_cast<std::size_t>(i)]) fail<ValueError>("[{}] matrix {} {}.", op, i, reason);
 }
 
 Tensor on_cpu(const Tensor& a) {
@@ -253,8 +246,7 @@ struct System {
     vector = right.dim() == 1 && matrix.dim() == 2;
     b = vector ? unsqueeze(right, 1) : right;
     if (b.dim() < 2 || b.size(left ? -2 : -1) != matrix.size(-1))
-      throw ShapeError(fmt::format("[{}] A is {} and B {}, which do not fit.", op, to_string(matrix.sizes()),
-                                   to_string(right.sizes())));
+      fail<ShapeError>("[{}] A is {} and B {}, which do not fit.", op, matrix.sizes(), right.sizes());
     const Shape batch = broadcast_shapes(batch_of(matrix), batch_of(b), op);
     a = expand(matrix, joined(batch, {matrix.size(-2), matrix.size(-1)}));
     b = expand(b, joined(batch, {b.size(-2), b.size(-1)}));
@@ -267,10 +259,8 @@ Tensor solve_system(const Tensor& a, const Tensor& b) {
   if (Context* c = record("solve", x, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor gb = solve_system(transposed(k.saved(0)), g);
         return {k.needs(0) ? neg(matmul(gb, transposed(k.saved(1)))) : Tensor(), k.needs(1) ? gb : Tensor()};
-      })) {
-    c->save(a);
-    c->save_output(x);
-  }
+      }))
+    c->save(a).save_output(x);
   return x;
 }
 
@@ -289,11 +279,8 @@ Tensor solve_triangle_system(const Tensor& a, const Tensor& b, const TriangularO
         const Tensor gb = solve_triangle_system(transposed(k.saved(0)), g, other);
         return {k.needs(0) ? triangle_of(neg(matmul(gb, transposed(k.saved(1)))), options) : Tensor(),
                 k.needs(1) ? gb : Tensor()};
-      })) {
-    c->save(a);
-    c->save_output(x);
-    c->set(o);
-  }
+      }))
+    c->save(a).save_output(x).set(o);
   return x;
 }
 
@@ -318,21 +305,15 @@ Tensor cholesky(const Tensor& a) {
 QR qr(const Tensor& a) {
   require_matrices("qr", a, false);
   const QR f = qr_value(a);
-  if (Context* c = record("qr", {f.q, f.r}, {a}, qr_gradient)) {
-    c->save_output(f.q, 0);
-    c->save_output(f.r, 1);
-  }
+  if (Context* c = record("qr", {f.q, f.r}, {a}, qr_gradient)) c->save_output(f.q, 0).save_output(f.r, 1);
   return f;
 }
 
 SVD svd(const Tensor& a) {
   require_matrices("svd", a, false);
   const SVD f = svd_value(a);
-  if (Context* c = record("svd", {f.u, f.s, f.vh}, {a}, svd_gradient)) {
-    c->save_output(f.u, 0);
-    c->save_output(f.s, 1);
-    c->save_output(f.vh, 2);
-  }
+  if (Context* c = record("svd", {f.u, f.s, f.vh}, {a}, svd_gradient))
+    c->save_output(f.u, 0).save_output(f.s, 1).save_output(f.vh, 2);
   return f;
 }
 Tensor svdvals(const Tensor& a) { return svd(a).s; }
@@ -340,10 +321,8 @@ Tensor svdvals(const Tensor& a) { return svd(a).s; }
 Eigh eigh(const Tensor& a) {
   require_matrices("eigh", a, true);
   const Eigh f = eigh_value(a);
-  if (Context* c = record("eigh", {f.eigenvalues, f.eigenvectors}, {a}, eigh_gradient)) {
-    c->save_output(f.eigenvalues, 0);
-    c->save_output(f.eigenvectors, 1);
-  }
+  if (Context* c = record("eigh", {f.eigenvalues, f.eigenvectors}, {a}, eigh_gradient))
+    c->save_output(f.eigenvalues, 0).save_output(f.eigenvectors, 1);
   return f;
 }
 Tensor eigvalsh(const Tensor& a) { return eigh(a).eigenvalues; }
@@ -390,8 +369,7 @@ Tensor det(const Tensor& a) {
 
 Tensor lstsq(const Tensor& a, const Tensor& b) {
   require_matrices("lstsq", a, false);
-  if (a.size(-2) < a.size(-1))
-    throw ShapeError(fmt::format("[lstsq] A is {}, which has fewer rows than columns.", to_string(a.sizes())));
+  if (a.size(-2) < a.size(-1)) fail<ShapeError>("[lstsq] A is {}, which has fewer rows than columns.", a.sizes());
   const QR f = qr(a);
   const Tensor right = b.dim() == 1 ? unsqueeze(b, 1) : b;
   const Tensor x = solve_triangular(f.r, matmul(transposed(f.q), right), {.upper = true});

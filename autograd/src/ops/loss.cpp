@@ -1,5 +1,6 @@
 // Losses and their gradients.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -11,8 +12,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/kernels/loss.h>
-
-#include <fmt/format.h>
 
 #include <limits>
 
@@ -35,7 +34,7 @@ Tensor reduced(const Tensor& loss, Reduction r) {
 /// Returns the axis of the classes of x, which is (B, C, ...), or (C) without a batch.
 int class_axis(const char* op, const Argument& x) {
   if (x.tensor.dim() == 0)
-    throw ShapeError(fmt::format("[{}] {} is (), but (batch, classes, ...) or (classes,) is needed.", op, x.name));
+    fail<ShapeError>("[{}] {} is (), but (batch, classes, ...) or (classes,) is needed.", op, x.name);
   return x.tensor.dim() == 1 ? 0 : 1;
 }
 
@@ -43,8 +42,7 @@ void check_weight(const char* op, const Tensor& weight, const Argument& x) {
   if (!weight.defined()) return;
   const int64_t classes = x.tensor.sizes()[class_axis(op, x)];
   if (weight.sizes() != Shape{classes})
-    throw ShapeError(fmt::format("[{}] weight is {}, but {} classes need ({},).", op, to_string(weight.sizes()),
-                                 classes, classes));
+    fail<ShapeError>("[{}] weight is {}, but {} classes need ({},).", op, weight.sizes(), classes, classes);
   check_same_dtype(op, {x, {"weight", weight}});
 }
 
@@ -54,17 +52,13 @@ Tensor checked_labels(const char* op, const Argument& x, const Tensor& target) {
   expected.erase(class_axis(op, x));
   const Tensor labels = as_int64(op, {"target", target});
   if (labels.sizes() != expected)
-    throw ShapeError(fmt::format("[{}] target is {}, expected {} for {} of {}.", op, to_string(target.sizes()),
-                                 to_string(expected), x.name, to_string(x.tensor.sizes())));
+    fail<ShapeError>("[{}] target is {}, expected {} for {} of {}.", op, target.sizes(), expected, x.name,
+                     x.tensor.sizes());
   return labels;
 }
 
 /// Reshapes (C) to (1, C, 1, ...).
-Tensor per_class(const Tensor& weight, int dims) {
-  Shape sizes = Shape::filled(dims, 1);
-  sizes[1] = weight.numel();
-  return reshape(weight, sizes);
-}
+Tensor per_class(const Tensor& weight, int dims) { return along_axis(weight, 1, dims); }
 
 /// Returns w[target], and 0 where the label is ignored, in target's sizes.
 Tensor label_weights(const Tensor& target, const Tensor& weight, int64_t ignore_index, DType dtype) {
@@ -163,12 +157,9 @@ Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, con
   kernels::CrossEntropyArgs args = arguments(p, s);
   args.g = upstream.tensor_view();
   args.dx = dx.tensor_view();
-  Stream stream = current_stream(dx.device());
-  kernels::cross_entropy_backward(args, stream);
-  if (Context* c = record("cross_entropy_backward", dx, {g, t.x, t.target}, second_gradients)) {
-    c->save(g, t.x, t.target, t.weight, t.lse, t.norm);
-    c->set(s);
-  }
+  launch(kernels::cross_entropy_backward, dx.device(), args);
+  if (Context* c = record("cross_entropy_backward", dx, {g, t.x, t.target}, second_gradients))
+    c->save(g, t.x, t.target, t.weight, t.lse, t.norm).set(s);
   return dx;
 }
 
@@ -197,12 +188,9 @@ Tensor fused_cross_entropy(const Tensor& x, const Tensor& target, const CrossEnt
   Tensor loss = empty(options.reduction == Reduction::none ? samples : Shape{}, like(x));
   kernels::CrossEntropyArgs args = arguments(t, s);
   args.out = loss.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::cross_entropy(args, stream);
-  if (Context* c = record("cross_entropy", loss, {x, target}, first_gradients)) {
-    c->save(x, target, t.weight, t.lse, t.norm);
-    c->set(s);
-  }
+  launch(kernels::cross_entropy, x.device(), args);
+  if (Context* c = record("cross_entropy", loss, {x, target}, first_gradients))
+    c->save(x, target, t.weight, t.lse, t.norm).set(s);
   return loss;
 }
 
@@ -233,8 +221,7 @@ Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, cons
   kernels::BceArgs args = bce_arguments(source, truth, s);
   args.g = upstream.tensor_view();
   args.dx = dx.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::bce_with_logits_backward(args, stream);
+  launch(kernels::bce_with_logits_backward, x.device(), args);
   if (Context* c = record("bce_with_logits_backward", dx, {g, x, target}, [](Context& k, const Tensor& v) -> Grads {
         const Tensor g1 = widened(k.saved(0)), x1 = widened(k.saved(1)), target1 = widened(k.saved(2));
         const BceState& state = k.get<BceState>();
@@ -248,10 +235,8 @@ Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, cons
         if (k.needs(2)) grads[2] = neg(mul(scaled, g1));
         for (Tensor& d : grads) d = rounded(d, v.dtype());
         return grads;
-      })) {
-    c->save(g, x, target);
-    c->set(s);
-  }
+      }))
+    c->save(g, x, target).set(s);
   return dx;
 }
 
@@ -260,18 +245,15 @@ Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
   Tensor loss = empty(s.reduction == LossReduction::none ? x.sizes() : Shape{}, like(x));
   kernels::BceArgs args = bce_arguments(source, truth, s);
   args.out = loss.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::bce_with_logits(args, stream);
+  launch(kernels::bce_with_logits, x.device(), args);
   if (Context* c = record("bce_with_logits", loss, {x, target}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor x1 = k.saved(0);
         const BceState& state = k.get<BceState>();
         const auto of_target = [&] { return mul(mul(widened(x1), widened(g)), -bce_scale(state, x1.numel())); };
         return {k.needs(0) ? bce_backward(g, x1, k.saved(1), state) : Tensor(),
                 k.needs(1) ? to(of_target(), x1.dtype()) : Tensor()};
-      })) {
-    c->save(x, target);
-    c->set(s);
-  }
+      }))
+    c->save(x, target).set(s);
   return loss;
 }
 
@@ -305,8 +287,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     return to(cross_entropy(to(logits, kFloat32), widened(target), wide), logits.dtype());
   }
   if (options.label_smoothing < 0.0 || options.label_smoothing > 1.0)
-    throw ValueError(
-        fmt::format("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing));
+    fail<ValueError>("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing);
   const bool probabilities = target.is_floating() && logits.dim() > 0 && target.sizes() == logits.sizes();
   const Tensor truth =
       probabilities ? to(target, logits.dtype()) : checked_labels("cross_entropy", {"logits", logits}, target);
@@ -328,8 +309,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
   check_weight("nll_loss", options.weight, {"log_probabilities", log_probabilities});
   if (log_probabilities.dim() == 1)
     return reshape(nll_loss(unsqueeze(log_probabilities, 0), unsqueeze(labels, 0), options), {});
-  Stream stream = current_stream(labels.device());
-  kernels::check_labels({labels.tensor_view(), log_probabilities.sizes()[1], options.ignore_index, "nll_loss"}, stream);
+  launch(kernels::check_labels, labels.device(),
+         {labels.tensor_view(), log_probabilities.sizes()[1], options.ignore_index, "nll_loss"});
   const Tensor ignored = eq(labels, options.ignore_index), safe = masked_fill(labels, ignored, 0);
   const Tensor weights = label_weights(labels, options.weight, options.ignore_index, log_probabilities.dtype());
   const Tensor picked = squeeze(gather(log_probabilities, 1, unsqueeze(safe, 1)), 1);
@@ -343,8 +324,8 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
   LEVIN_AUTOCAST(float32, bce_with_logits, logits, target, options);
   check_floating("bce_with_logits", logits);
   if (target.sizes() != logits.sizes())
-    throw ShapeError(fmt::format("[bce_with_logits] target is {}, logits are {}: they have to be of one size.",
-                                 to_string(target.sizes()), to_string(logits.sizes())));
+    fail<ShapeError>("[bce_with_logits] target is {}, logits are {}: they have to be of one size.", target.sizes(),
+                     logits.sizes());
   if (bce_needs_float32(logits, options))
     return to(bce_with_logits(to(logits, kFloat32), to(target, kFloat32), in_float32(options)), logits.dtype());
   if (options.weight.defined() || options.pos_weight.defined())

@@ -1,5 +1,6 @@
 // Matrix products and their gradients.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "spectral/complex.h"
 #include "values.h"
@@ -13,8 +14,6 @@
 #include <levin/kernels/copy.h>
 #include <levin/kernels/matmul.h>
 
-#include <fmt/format.h>
-
 namespace levin {
 
 using namespace ops;
@@ -24,23 +23,21 @@ namespace {
 void check_operands(const char* op, const Argument& a, const Argument& b) {
   check_same_dtype(op, {a, b});
   if (a.tensor.dtype() == kBool)
-    throw DTypeError(fmt::format("[{}] bool matrices have no product; convert them with x.to(kInt32).", op));
-  if (a.tensor.device() != b.tensor.device())
-    throw DeviceError(fmt::format("[{}] {} is on {}, {} on {}. Move one with x.to(device).", op, a.name,
-                                  to_string(a.tensor.device()), b.name, to_string(b.tensor.device())));
+    fail<DTypeError>("[{}] bool matrices have no product; convert them with x.to(kInt32).", op);
+  check_same_device(op, a, b);
 }
 
 [[noreturn]] void inner_sizes_differ(const char* op, const Tensor& a, const Tensor& b) {
   const bool transposed_fits = b.dim() >= 2 && a.dim() >= 1 && a.sizes().back() == b.sizes().back();
-  throw ShapeError(fmt::format("[{}] inner sizes differ: a is {}, b is {}.{}", op, to_string(a.sizes()),
-                               to_string(b.sizes()), transposed_fits ? " Transpose b?" : ""));
+  fail<ShapeError>("[{}] inner sizes differ: a is {}, b is {}.{}", op, a.sizes(), b.sizes(),
+                   transposed_fits ? " Transpose b?" : "");
 }
 
 void check_matrices(const char* op, const Tensor& a, const Tensor& b) {
   check_operands(op, {"a", a}, {"b", b});
   if (a.dim() != 2 || b.dim() != 2)
-    throw ShapeError(fmt::format("[{}] two matrices are needed: a is {}, b is {}. Use matmul() for other ranks.", op,
-                                 to_string(a.sizes()), to_string(b.sizes())));
+    fail<ShapeError>("[{}] two matrices are needed: a is {}, b is {}. Use matmul() for other ranks.", op, a.sizes(),
+                     b.sizes());
 }
 
 /// Computes a (..., M, K) b (..., K, N) + bias with leading axes broadcast to `lead`; not recorded.
@@ -49,22 +46,15 @@ Tensor compute(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape
   const auto view_over = [&](const Tensor& x, int64_t rows, int64_t columns) {
     TensorView v = x.tensor_view();
     if (x.dim() == 2 && lead.empty()) return v;
-    Shape target = lead;
-    target.push_back(rows);
-    target.push_back(columns);
+    const Shape target = joined(lead, {rows, columns});
     v.strides = broadcast_strides(v.sizes, v.strides, target, "matmul");
     v.sizes = target;
     return v;
   };
-  Shape sizes = lead;
-  sizes.push_back(a.sizes()[ad - 2]);
-  sizes.push_back(b.sizes()[bd - 1]);
-  Tensor y = empty(sizes, like(a));
-  Stream stream = current_stream(a.device());
-  kernels::MatmulArgs args{y.tensor_view(), view_over(a, a.sizes()[ad - 2], a.sizes()[ad - 1]),
-                           view_over(b, b.sizes()[bd - 2], b.sizes()[bd - 1]), {}};
-  if (bias.defined()) args.bias = bias.tensor_view();
-  kernels::matmul(args, stream);
+  Tensor y = empty(joined(lead, {a.sizes()[ad - 2], b.sizes()[bd - 1]}), like(a));
+  launch(kernels::matmul, a.device(),
+         {y.tensor_view(), view_over(a, a.sizes()[ad - 2], a.sizes()[ad - 1]),
+          view_over(b, b.sizes()[bd - 2], b.sizes()[bd - 1]), view_of(bias)});
   return y;
 }
 
@@ -72,10 +62,7 @@ Tensor compute(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape
 Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
   const int ad = a.dim(), bd = b.dim();
   if (a.sizes()[ad - 1] != b.sizes()[bd - 2]) inner_sizes_differ(op, a, b);
-  const Shape lead = ad == 2 && bd == 2
-                         ? Shape{}
-                         : broadcast_shapes(Shape(a.sizes().begin(), a.sizes().end() - 2),
-                                            Shape(b.sizes().begin(), b.sizes().end() - 2), op);
+  const Shape lead = ad == 2 && bd == 2 ? Shape{} : broadcast_shapes(leading(a, 2), leading(b, 2), op);
   Tensor y = compute(a, b, {}, lead);
   LEVIN_TRACE("matmul", {a, b}, {y});
   if (Context* c = record("matmul", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
@@ -95,8 +82,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   check_operands("matmul", {"a", a}, {"b", b});
   const int ad = a.dim(), bd = b.dim();
   if (ad == 0 || bd == 0)
-    throw ShapeError(fmt::format("[matmul] both need a dimension at least: a is {}, b is {}. Use * for numbers.",
-                                 to_string(a.sizes()), to_string(b.sizes())));
+    fail<ShapeError>("[matmul] both need a dimension at least: a is {}, b is {}. Use * for numbers.", a.sizes(),
+                     b.sizes());
   if (ad == 1 && bd == 1) return squeeze(squeeze(matmul(unsqueeze(a, 0), unsqueeze(b, 1)), 1), 0);
   if (ad == 1) return squeeze(matmul(unsqueeze(a, 0), b), -2);
   if (bd == 1) {
@@ -107,7 +94,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     if (a.sizes().back() != b.sizes()[0]) inner_sizes_differ("matmul", a, b);
     Shape sizes = a.sizes();
     sizes[ad - 1] = b.sizes()[1];
-    const int64_t rows = Shape(a.sizes().begin(), a.sizes().end() - 1).numel();
+    const int64_t rows = leading(a, 1).numel();
     return reshape(batched("matmul", reshape(a, {rows, a.sizes().back()}), b), sizes);
   }
   return batched("matmul", a, b);
@@ -123,8 +110,7 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   LEVIN_AUTOCAST(lower, bmm, a, b);
   check_operands("bmm", {"a", a}, {"b", b});
   if (a.dim() != 3 || b.dim() != 3 || a.sizes()[0] != b.sizes()[0])
-    throw ShapeError(fmt::format("[bmm] two batches of the same size are needed: a is {}, b is {}.",
-                                 to_string(a.sizes()), to_string(b.sizes())));
+    fail<ShapeError>("[bmm] two batches of the same size are needed: a is {}, b is {}.", a.sizes(), b.sizes());
   return batched("bmm", a, b);
 }
 
@@ -144,9 +130,8 @@ Tensor fused_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const A
     y = compute(a, b, bias.detach().contiguous(), {});
   } else {
     y = empty(sizes, like(a));
-    Stream stream = current_stream(a.device());
-    if (f.beta != 0.0) kernels::copy({y.tensor_view(), bias.tensor_view()}, stream);
-    kernels::matmul({y.tensor_view(), a.tensor_view(), b.tensor_view(), {}, f.alpha, f.beta}, stream);
+    if (f.beta != 0.0) launch(kernels::copy, a.device(), {y.tensor_view(), bias.tensor_view()});
+    launch(kernels::matmul, a.device(), {y.tensor_view(), a.tensor_view(), b.tensor_view(), {}, f.alpha, f.beta});
   }
   LEVIN_TRACE("addmm", {bias, a, b}, {y}, {{"beta", f.beta}, {"alpha", f.alpha}});
   if (Context* c = record("addmm", y, {bias, a, b}, [](Context& k, const Tensor& g) -> Grads {
@@ -154,10 +139,8 @@ Tensor fused_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const A
         return {k.needs(0) ? scaled_by(g, factors.beta) : Tensor(),
                 k.needs(1) ? scaled_by(matmul(g, t(k.saved(1))), factors.alpha) : Tensor(),
                 k.needs(2) ? scaled_by(matmul(t(k.saved(0)), g), factors.alpha) : Tensor()};
-      })) {
-    c->save(c->needs(2) ? a : Tensor(), c->needs(1) ? b : Tensor());
-    c->set(f);
-  }
+      }))
+    c->save(c->needs(2) ? a : Tensor(), c->needs(1) ? b : Tensor()).set(f);
   return y;
 }
 
@@ -169,11 +152,9 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
   if (a.sizes()[1] != b.sizes()[0]) inner_sizes_differ("addmm", a, b);
   const Shape sizes{a.sizes()[0], b.sizes()[1]};
   if (broadcast_shapes(bias.sizes(), sizes, "addmm") != sizes)
-    throw ShapeError(fmt::format("[addmm] the bias is {}, which does not broadcast to the product's shape {}.",
-                                 to_string(bias.sizes()), to_string(sizes)));
-  if (bias.device() != a.device())
-    throw DeviceError(fmt::format("[addmm] the bias is on {}, a on {}. Move one with x.to(device).",
-                                  to_string(bias.device()), to_string(a.device())));
+    fail<ShapeError>("[addmm] the bias is {}, which does not broadcast to the product's shape {}.", bias.sizes(),
+                     sizes);
+  check_same_device("addmm", {"the bias", bias}, {"a", a});
   if (a.is_floating() && bias.dtype() == a.dtype())
     return fused_addmm(bias, a, b, {beta.to<double>(), alpha.to<double>()});
   // For integers the factors stay integers. If the bias has another type, the types are promoted as in add().
@@ -188,16 +169,16 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   LEVIN_TRACE_CALL(linear(x, weight, bias), "linear", {x, weight, bias});
   check_operands("linear", {"x", x}, {"weight", weight});
   if (weight.dim() != 2 || x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
-    throw ShapeError(fmt::format("[linear] x is {}, weight is {}: the last size of x must be the weight's second.",
-                                 to_string(x.sizes()), to_string(weight.sizes())));
+    fail<ShapeError>("[linear] x is {}, weight is {}: the last size of x must be the weight's second.", x.sizes(),
+                     weight.sizes());
   if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != weight.sizes()[0]))
-    throw ShapeError(fmt::format("[linear] bias is {}, weight is {}: bias needs one value an output, ({},).",
-                                 to_string(bias.sizes()), to_string(weight.sizes()), weight.sizes()[0]));
+    fail<ShapeError>("[linear] bias is {}, weight is {}: bias needs one value an output, ({},).", bias.sizes(),
+                     weight.sizes(), weight.sizes()[0]);
   if (bias.defined()) check_operands("linear", {"x", x}, {"bias", bias});
   if (x.dim() != 2) {
     Shape sizes = x.sizes();
     sizes[x.dim() - 1] = weight.sizes()[0];
-    const int64_t rows = x.dim() == 1 ? 1 : Shape(x.sizes().begin(), x.sizes().end() - 1).numel();
+    const int64_t rows = x.dim() == 1 ? 1 : leading(x, 1).numel();
     return reshape(linear(reshape(x, {rows, x.sizes().back()}), weight, bias), sizes);
   }
   Tensor y = compute(x, alias(weight, {weight.sizes()[1], weight.sizes()[0]},

@@ -1,6 +1,7 @@
 // Batch norm, layer norm and their gradients. The second derivative is composed of public operations, with the same
 // formula for both: they differ only in the axes over which they average.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -28,12 +29,7 @@ struct NormGradients {
 Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
 
 /// Reshapes (C) to (1, C, 1, ...), which broadcasts over x.
-Tensor per_channel(const Tensor& t, int dims) {
-  if (!t.defined()) return t;
-  Shape sizes = Shape::filled(dims, 1);
-  sizes[1] = t.numel();
-  return reshape(t, sizes);
-}
+Tensor per_channel(const Tensor& t, int dims) { return t.defined() ? along_axis(t, 1, dims) : t; }
 
 Shape all_but_channels(int dims) {
   Shape axes{0};
@@ -90,16 +86,14 @@ struct BatchState {
 NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, const BatchState& state) {
   const TensorOptions parameter{.dtype = state.parameters, .device = x.device()};
-  const Tensor upstream = dense(g), source = dense(x), scale = dense(weight);
   NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
                   wanted.dweight ? empty(mean.sizes(), parameter) : Tensor(),
                   wanted.dbias ? empty(mean.sizes(), parameter) : Tensor()};
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
-  Stream stream = current_stream(x.device());
-  kernels::batch_norm_backward(
-      {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(), source.tensor_view(),
-       view_of(scale), mean.tensor_view(), rstd.tensor_view(), batch, channels, x.numel() / (batch * channels)},
-      stream);
+  launch(kernels::batch_norm_backward, x.device(),
+         {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), dense(g).tensor_view(), dense(x).tensor_view(),
+          view_of(dense(weight)), mean.tensor_view(), rstd.tensor_view(), batch, channels,
+          x.numel() / (batch * channels)});
   if (!wanted.recorded) return r;
   if (Context* c = record("batch_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
                           [](Context& k, std::span<const Tensor> grads) -> Grads {
@@ -112,24 +106,19 @@ NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const T
         const bool of_weight = k.needs(2) && s.weight.defined();
         return {rounded(s.g, g1.dtype()), rounded(s.x, x1.dtype()),
                 of_weight ? to(sum(s.weight, all_but_channels(dims)), weight1.dtype()) : Tensor()};
-      })) {
-    c->save(g, x, weight);
-    c->set(state);
-  }
+      }))
+    c->save(g, x, weight).set(state);
   return r;
 }
 
 NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, const Shape& normalized, double eps) {
-  const Tensor upstream = dense(g), source = dense(x), scale = dense(weight);
   NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
                   wanted.dweight ? empty(normalized, like(x)) : Tensor(),
                   wanted.dbias ? empty(normalized, like(x)) : Tensor()};
-  Stream stream = current_stream(x.device());
-  kernels::layer_norm_backward(
-      {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(), source.tensor_view(),
-       view_of(scale), mean.tensor_view(), rstd.tensor_view(), mean.numel(), normalized.numel()},
-      stream);
+  launch(kernels::layer_norm_backward, x.device(),
+         {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), dense(g).tensor_view(), dense(x).tensor_view(),
+          view_of(dense(weight)), mean.tensor_view(), rstd.tensor_view(), mean.numel(), normalized.numel()});
   if (!wanted.recorded) return r;
   if (Context* c = record("layer_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
                           [](Context& k, std::span<const Tensor> grads) -> Grads {
@@ -141,10 +130,8 @@ NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const T
                                                 widened(grads[1]), widened(grads[2]), axes, second_eps);
         return {rounded(s.g, g1.dtype()), rounded(s.x, x1.dtype()),
                 k.needs(2) ? rounded(s.weight, x1.dtype()) : Tensor()};
-      })) {
-    c->save(g, x, weight);
-    c->set(std::pair<double, int>(eps, normalized.size()));
-  }
+      }))
+    c->save(g, x, weight).set(std::pair<double, int>(eps, normalized.size()));
   return r;
 }
 
@@ -153,12 +140,10 @@ void check_parameter(const char* op, const char* name, const Tensor& p, const Te
                      DType type) {
   if (!p.defined()) return;
   if (p.sizes() != sizes)
-    throw ShapeError(fmt::format("[{}] {} is {}, but x of {} needs {}.", op, name, to_string(p.sizes()),
-                                 to_string(x.sizes()), to_string(sizes)));
+    fail<ShapeError>("[{}] {} is {}, but x of {} needs {}.", op, name, p.sizes(), x.sizes(), sizes);
   if (p.dtype() != type)
-    throw DTypeError(fmt::format("[{}] {} is {}, x is {}{}. Convert one with x.to(dtype).", op, name,
-                                 name_of(p.dtype()), name_of(x.dtype()),
-                                 type == x.dtype() ? "" : fmt::format(" and other parameters are {}", name_of(type))));
+    fail<DTypeError>("[{}] {} is {}, x is {}{}. Convert one with x.to(dtype).", op, name, p.dtype(), x.dtype(),
+                     type == x.dtype() ? "" : fmt::format(" and other parameters are {}", name_of(type)));
 }
 
 /// Returns the type of batch norm's parameters: x's type, or float32 with a 16-bit x, as under autocast. All must have
@@ -173,8 +158,7 @@ void check_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor&
                       const Tensor& bias, const BatchNormOptions& options) {
   check_floating("batch_norm", x);
   if (x.dim() < 2)
-    throw ShapeError(fmt::format("[batch_norm] x is {}, but (batch, channels, ...) is needed; unsqueeze an axis?",
-                                 to_string(x.sizes())));
+    fail<ShapeError>("[batch_norm] x is {}, but (batch, channels, ...) is needed; unsqueeze an axis?", x.sizes());
   const Shape channels{x.sizes()[1]};
   const DType type = parameter_type(x, {weight, bias, running_mean, running_var});
   check_parameter("batch_norm", "weight", weight, x, channels, type);
@@ -184,10 +168,10 @@ void check_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor&
   if (!options.training && !(running_mean.defined() && running_var.defined()))
     throw ValueError("[batch_norm] evaluation needs running_mean and running_var; pass them, or {.training = true}.");
   if (options.training && x.sizes()[1] != 0 && x.numel() / x.sizes()[1] < 2)
-    throw ValueError(
-        fmt::format("[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a "
-                    "larger batch, or eval().",
-                    to_string(x.sizes())));
+    fail<ValueError>(
+        "[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a larger batch, or "
+        "eval().",
+        x.sizes());
 }
 
 /// Stores the new running statistics `now`, which are in the same memory, or in a copy of another type or layout.
@@ -232,22 +216,19 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
     if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
     return to(y, x.dtype());
   }
-  const Tensor source = dense(x), scale = dense(weight), shift = dense(bias);
   const Tensor mean_now = dense(running_mean), var_now = dense(running_var);
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
   const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
   Tensor y = empty(x.sizes(), like(x)), mean = empty({channels}, kept), rstd = empty({channels}, kept);
-  Stream stream = current_stream(x.device());
-  kernels::batch_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean_now),
-                       view_of(var_now), mean.tensor_view(), rstd.tensor_view(), batch, channels,
-                       batch * channels == 0 ? 0 : x.numel() / (batch * channels), options.momentum, options.eps,
-                       options.training}, stream);
+  launch(kernels::batch_norm, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(dense(bias)), view_of(mean_now),
+          view_of(var_now), mean.tensor_view(), rstd.tensor_view(), batch, channels,
+          batch * channels == 0 ? 0 : x.numel() / (batch * channels), options.momentum, options.eps, options.training});
   if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
   if (Context* c =
-          record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients)) {
-    c->save(x, weight, mean, rstd);
-    c->set(BatchState{options.eps, parameter_type(x, {weight, bias, running_mean, running_var})});
-  }
+          record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients))
+    c->save(x, weight, mean, rstd)
+        .set(BatchState{options.eps, parameter_type(x, {weight, bias, running_mean, running_var})});
   return y;
 }
 
@@ -261,21 +242,19 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   check_floating("layer_norm", x);
   const int lead = x.dim() - normalized_shape.size();
   if (normalized_shape.empty() || lead < 0 || Shape(x.sizes().begin() + lead, x.sizes().end()) != normalized_shape)
-    throw ShapeError(fmt::format("[layer_norm] x is {}, but its last sizes have to be normalized_shape, {}.",
-                                 to_string(x.sizes()), to_string(normalized_shape)));
+    fail<ShapeError>("[layer_norm] x is {}, but its last sizes have to be normalized_shape, {}.", x.sizes(),
+                     normalized_shape);
   check_parameter("layer_norm", "weight", weight, x, normalized_shape, x.dtype());
   check_parameter("layer_norm", "bias", bias, x, normalized_shape, x.dtype());
   const Shape rows(x.sizes().begin(), x.sizes().begin() + lead);
-  const Tensor source = dense(x), scale = dense(weight), shift = dense(bias);
   Tensor y = empty(x.sizes(), like(x)), mean, rstd;
   if (would_record({x, weight, bias})) {
     const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
     mean = empty(rows, kept), rstd = empty(rows, kept);
   }
-  Stream stream = current_stream(x.device());
-  kernels::layer_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean),
-                       view_of(rstd), rows.numel(), normalized_shape.numel(), eps},
-                      stream);
+  launch(kernels::layer_norm, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(dense(bias)), view_of(mean),
+          view_of(rstd), rows.numel(), normalized_shape.numel(), eps});
   struct State {
     Shape normalized;
     double eps;
@@ -286,10 +265,8 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
         NormGradients r = layer_norm_backward(Wanted(k, g, x1, weight1), g, x1, weight1, k.saved(2), k.saved(3),
                                               s.normalized, s.eps);
         return {r.dx, k.needs(1) ? r.dweight : Tensor(), k.needs(2) ? r.dbias : Tensor()};
-      })) {
-    c->save(x, weight, mean, rstd);
-    c->set(State{normalized_shape, eps});
-  }
+      }))
+    c->save(x, weight, mean, rstd).set(State{normalized_shape, eps});
   return y;
 }
 

@@ -1,6 +1,7 @@
 // Pooling. The gradient of max pooling and the selection of elements by index are each other's derivative.
 
-#include "../trace_attributes.h"
+#include "../errors.h"
+#include "composed/trace_attributes.h"
 #include "values.h"
 
 #include <levin/autograd/ops/conv.h>
@@ -8,8 +9,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/kernels/pool.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -34,21 +33,21 @@ int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
 }
 
 void check_values(const char* op, const Tensor& x, const PoolOptions& o) {
-  if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] x is {}; a floating type is needed.", op, name_of(x.dtype())));
+  if (!x.is_floating()) fail<DTypeError>("[{}] x is {}; a floating type is needed.", op, x.dtype());
   if (x.dim() != 3 && x.dim() != 4)
-    throw ShapeError(fmt::format("[{}] x is {}; it needs the dimensions (C, H, W) or (B, C, H, W).", op,
-                                 to_string(x.sizes())));
+    fail<ShapeError>("[{}] x is {}; it needs the dimensions (C, H, W) or (B, C, H, W).", op, x.sizes());
   if (o.kernel[0] < 1 || o.kernel[1] < 1 || o.stride[0] < 1 || o.stride[1] < 1 || o.dilation[0] < 1 ||
       o.dilation[1] < 1)
-    throw ValueError(fmt::format("[{}] kernel ({}, {}), stride ({}, {}) and dilation ({}, {}) must be 1 or more.", op,
-                                 o.kernel[0], o.kernel[1], o.stride[0], o.stride[1], o.dilation[0], o.dilation[1]));
+    fail<ValueError>("[{}] kernel ({}, {}), stride ({}, {}) and dilation ({}, {}) must be 1 or more.", op, o.kernel[0],
+                     o.kernel[1], o.stride[0], o.stride[1], o.dilation[0], o.dilation[1]);
   for (const auto& [padding, kernel] : {std::pair{o.padding[0], o.kernel[0]}, std::pair{o.padding[1], o.kernel[1]}}) {
     if (padding < 0)
-      throw ValueError(fmt::format("[{}] padding {} is negative; use 0 or more, or crop with narrow().", op, padding));
+      fail<ValueError>("[{}] padding {} is negative; use 0 or more, or crop with narrow().", op, padding);
     if (2 * padding > kernel)
-      throw ValueError(fmt::format("[{}] padding {} is more than half of the kernel {}; windows would hold nothing but "
-                                   "padding. Use {} at most, or pad().", op, padding, kernel, kernel / 2));
+      fail<ValueError>(
+          "[{}] padding {} is more than half of the kernel {}; windows would hold nothing but padding. Use {} at most, "
+          "or pad().",
+          op, padding, kernel, kernel / 2);
   }
 }
 
@@ -59,8 +58,8 @@ void check_windows(const char* op, int64_t in, int64_t out, int64_t kernel, int6
     const int64_t start = i * stride - padding;
     const int64_t first = start < 0 ? start + (-start + dilation - 1) / dilation * dilation : start;
     if (first >= in || first > start + (kernel - 1) * dilation)
-      throw ShapeError(fmt::format("[{}] window {} of size {} with dilation {} and padding {} holds no element of {}.",
-                                   op, i, kernel, dilation, padding, in));
+      fail<ShapeError>("[{}] window {} of size {} with dilation {} and padding {} holds no element of {}.", op, i,
+                       kernel, dilation, padding, in);
   }
 }
 
@@ -80,8 +79,8 @@ PoolGeometry geometry_of(const char* op, const Tensor& x, const PoolOptions& o) 
   g.oh = pooled_size(g.h, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h, o.ceil_mode);
   g.ow = pooled_size(g.w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w, o.ceil_mode);
   if (g.oh < 1 || g.ow < 1)
-    throw ShapeError(fmt::format("[{}] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.", op,
-                                 g.kernel_h, g.kernel_w, g.padding_h, g.padding_w, g.h, g.w));
+    fail<ShapeError>("[{}] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.", op, g.kernel_h,
+                     g.kernel_w, g.padding_h, g.padding_w, g.h, g.w);
   if (g.dilation_h > 1) check_windows(op, g.h, g.oh, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
   if (g.dilation_w > 1) check_windows(op, g.w, g.ow, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
   return g;
@@ -99,29 +98,22 @@ Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g);
 /// Computes dx from dy and the indices of the maxima.
 Tensor unpool(const Tensor& dy, const Tensor& indices, const PoolGeometry& g) {
   Tensor dx = empty(with_plane(dy.sizes(), g.h, g.w), like(dy));
-  const Tensor from = dense(dy);
-  Stream stream = current_stream(dy.device());
-  kernels::max_pool2d_backward({dx.tensor_view(), from.tensor_view(), indices.tensor_view(), g}, stream);
+  launch(kernels::max_pool2d_backward, dy.device(),
+         {dx.tensor_view(), dense(dy).tensor_view(), indices.tensor_view(), g});
   if (Context* c = record("max_pool2d_backward", dx, {dy}, [](Context& k, const Tensor& gg) -> Grads {
         return {pick(gg, k.saved(0), k.get<PoolGeometry>())};
-      })) {
-    c->save(indices);
-    c->set(g);
-  }
+      }))
+    c->save(indices).set(g);
   return dx;
 }
 
 Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g) {
   Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x));
-  const Tensor from = dense(x);
-  Stream stream = current_stream(x.device());
-  kernels::max_pool2d_pick({y.tensor_view(), indices.tensor_view(), from.tensor_view(), g}, stream);
+  launch(kernels::max_pool2d_pick, x.device(), {y.tensor_view(), indices.tensor_view(), dense(x).tensor_view(), g});
   if (Context* c = record("max_pool2d_pick", y, {x}, [](Context& k, const Tensor& gy) -> Grads {
         return {unpool(gy, k.saved(0), k.get<PoolGeometry>())};
-      })) {
-    c->save(indices);
-    c->set(g);
-  }
+      }))
+    c->save(indices).set(g);
   return y;
 }
 
@@ -132,25 +124,13 @@ Tensor max_pool2d(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
   const PoolGeometry g =
       geometry_of("max_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, o.dilation, o.ceil_mode});
   if (needs_float32(kernels::max_pool2d, x)) return to(max_pool2d(to(x, kFloat32), kernel, o), x.dtype());
-  const bool recorded = would_record({x});
-  Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x));
-  Tensor indices;
-  kernels::MaxPool2dArgs args{y.tensor_view(), {}, {}, g};
-  if (recorded) {
-    indices = empty(y.sizes(), {.dtype = g.index_type(), .device = x.device()});
-    args.indices = indices.tensor_view();
-  }
-  const Tensor from = dense(x);
-  args.x = from.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::max_pool2d(args, stream);
-  if (!recorded) return y;
+  Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x)), indices;
+  if (would_record({x})) indices = empty(y.sizes(), {.dtype = g.index_type(), .device = x.device()});
+  launch(kernels::max_pool2d, x.device(), {y.tensor_view(), view_of(indices), dense(x).tensor_view(), g});
   if (Context* c = record("max_pool2d", y, {x}, [](Context& k, const Tensor& dy) -> Grads {
         return {unpool(dy, k.saved(0), k.get<PoolGeometry>())};
-      })) {
-    c->save(indices);
-    c->set(g);
-  }
+      }))
+    c->save(indices).set(g);
   return y;
 }
 
@@ -165,9 +145,8 @@ Tensor average(const Tensor& x, const AvgPlan& plan);
 
 Tensor spread(const Tensor& dy, const AvgPlan& plan) {
   Tensor dx = empty(with_plane(dy.sizes(), plan.geometry.h, plan.geometry.w), like(dy));
-  const Tensor from = dense(dy);
-  Stream stream = current_stream(dy.device());
-  kernels::avg_pool2d_backward({from.tensor_view(), dx.tensor_view(), plan.geometry, plan.count_include_pad}, stream);
+  launch(kernels::avg_pool2d_backward, dy.device(),
+         {dense(dy).tensor_view(), dx.tensor_view(), plan.geometry, plan.count_include_pad});
   if (Context* c = record("avg_pool2d_backward", dx, {dy}, [](Context& k, const Tensor& gg) -> Grads {
         return {average(gg, k.get<AvgPlan>())};
       }))
@@ -177,9 +156,8 @@ Tensor spread(const Tensor& dy, const AvgPlan& plan) {
 
 Tensor average(const Tensor& x, const AvgPlan& plan) {
   Tensor y = empty(with_plane(x.sizes(), plan.geometry.oh, plan.geometry.ow), like(x));
-  const Tensor from = dense(x);
-  Stream stream = current_stream(x.device());
-  kernels::avg_pool2d({y.tensor_view(), from.tensor_view(), plan.geometry, plan.count_include_pad}, stream);
+  launch(kernels::avg_pool2d, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), plan.geometry, plan.count_include_pad});
   if (Context* c = record("avg_pool2d", y, {x}, [](Context& k, const Tensor& dy) -> Grads {
         return {spread(dy, k.get<AvgPlan>())};
       }))

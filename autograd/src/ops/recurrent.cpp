@@ -4,10 +4,11 @@
 
 #include <levin/autograd/ops/recurrent.h>
 
+#include "../errors.h"
 #include "autocast.h"
+#include "composed/gradients.h"
 #include "values.h"
 
-#include <levin/autograd/engine.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/matmul.h>
@@ -16,8 +17,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/matmul.h>
 #include <levin/kernels/recurrent.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -61,8 +60,7 @@ void check(const Plan& p, const Tensor& x, const RecurrentInputs& in, const Recu
   const Shape state{p.batch, p.hidden};
   const auto expect = [&](const char* name, const Tensor& t, const Shape& sizes) {
     if (t.sizes() != sizes)
-      throw ShapeError(fmt::format("[{}] {} is {}, but from_input of {} needs {}.", kName, name, to_string(t.sizes()),
-                                   to_string(x.sizes()), to_string(sizes)));
+      fail<ShapeError>("[{}] {} is {}, but from_input of {} needs {}.", kName, name, t.sizes(), x.sizes(), sizes);
   };
   expect("h", in.h, state);
   if (p.cell == RecurrentCell::lstm) expect("c", in.c, state);
@@ -77,8 +75,8 @@ void check(const Plan& p, const Tensor& x, const RecurrentInputs& in, const Recu
 Plan plan_of(RecurrentCell cell, const Tensor& x, bool reverse) {
   const int64_t gates = kernels_of(cell).gates;
   if (x.dim() != 3 || x.size(0) == 0 || x.size(2) % gates != 0)
-    throw ShapeError(fmt::format("[{}] from_input is {}, but (T, B, {} * H) with a step at least is needed.", kName,
-                                 to_string(x.sizes()), gates));
+    fail<ShapeError>("[{}] from_input is {}, but (T, B, {} * H) with a step at least is needed.", kName, x.sizes(),
+                     gates);
   return {cell, reverse, x.size(0), x.size(1), x.size(2) / gates, x.size(2)};
 }
 
@@ -170,32 +168,13 @@ std::pair<Tensor, Tensor> composed(const Plan& p, const Tensor& from_input, cons
   return {stack(outputs), states.size() > 1 ? states[1] : Tensor()};
 }
 
-/// Computes the gradients by differentiating the composed form, whose graph gives further derivatives.
-Grads composed_gradients(const Context& k, const Plan& p, std::span<const Tensor> upstream) {
-  // Views, so that a state that was computed from the weights does not count as a path to the weights.
-  Tensors inputs, wanted;
-  for (int i = 0; i < 5; ++i) {
-    const Tensor x = k.saved(i);
-    inputs.push_back(x.defined() ? view(x, x.sizes()) : x);
-    if (k.needs(i)) wanted.push_back(inputs.back());
-  }
-  const auto [y, c] = composed(p, inputs[0], {inputs[1], inputs[2], inputs[3], inputs[4]}, k.saved(5));
-  Tensors outputs, weights;
-  for (std::size_t i = 0; i < upstream.size(); ++i)
-    if (upstream[i].defined()) {
-      outputs.push_back(i == 0 ? y : c);
-      weights.push_back(upstream[i]);
-    }
-  const Tensors found = grad(outputs, wanted, {.create_graph = true, .allow_unused = true}, weights);
-  Grads grads(5);
-  for (std::size_t i = 0, next = 0; i < 5; ++i)
-    if (k.needs(static_cast<int>(i))) grads[static_cast<int>(i)] = found[next++];
-  return grads;
-}
-
 Grads fused_gradients(Context& k, std::span<const Tensor> upstream) {
   const Plan& p = k.get<Plan>();
-  if (grad_enabled()) return composed_gradients(k, p, upstream);
+  if (grad_enabled())
+    return composed_gradients(k, upstream, 5, [&](const Tensors& in) {
+      const auto [y, c] = composed(p, in[0], {in[1], in[2], in[3], in[4]}, k.saved(5));
+      return Tensors{y, c};
+    });
   const Tensor weight = dense(k.saved(3)), lengths = k.saved(5);
   const States s{k.saved(6), k.saved(7), k.saved(8)};
   const TensorOptions type = like(weight);
@@ -250,11 +229,9 @@ std::pair<Tensor, Tensor> recurrent_steps(RecurrentCell cell, const Tensor& from
   if (tracing()) [[unlikely]] return composed(p, from_input, inputs, steps.lengths);
   const bool recorded = would_record({from_input, h, c, weight, bias});
   const Tensor lengths = dense(steps.lengths);
-  States s;
-  {
-    no_grad guard;
-    s = run_forward(p, dense(from_input), {dense(h), dense(c), dense(weight), dense(bias)}, lengths, recorded);
-  }
+  const States s = unrecorded([&] {
+    return run_forward(p, dense(from_input), {dense(h), dense(c), dense(weight), dense(bias)}, lengths, recorded);
+  });
   const Shape sizes{p.steps, p.batch, p.hidden}, state{p.batch, p.hidden};
   const int64_t of_a_step = p.batch * p.hidden;
   const Tensor y = alias(s.h, sizes, contiguous_strides(sizes), p.after(0) * of_a_step);
@@ -263,10 +240,8 @@ std::pair<Tensor, Tensor> recurrent_steps(RecurrentCell cell, const Tensor& from
     const int64_t last = recorded ? p.after(p.step(p.steps - 1)) : 0;
     outputs.push_back(alias(s.c, state, contiguous_strides(state), last * of_a_step));
   }
-  if (Context* k = record("recurrent_steps", outputs, Tensors{from_input, h, c, weight, bias}, fused_gradients)) {
-    k->save(from_input, h, c, weight, bias, lengths, s.h, s.c, s.gates);
-    k->set(p);
-  }
+  if (Context* k = record("recurrent_steps", outputs, Tensors{from_input, h, c, weight, bias}, fused_gradients))
+    k->save(from_input, h, c, weight, bias, lengths, s.h, s.c, s.gates).set(p);
   return {y, outputs.size() > 1 ? outputs[1] : Tensor()};
 }
 

@@ -1,5 +1,6 @@
 // Reductions and their gradients.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "spectral/complex.h"
 #include "values.h"
@@ -13,8 +14,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/reduce.h>
 #include <levin/kernels/scan.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -61,8 +60,8 @@ Tensor spread(Context& k, const Tensor& g) { return expand(keep_axes(g, k.get<Sh
 
 void refuse_empty(const char* op, const Tensor& x, int64_t outputs) {
   if (x.numel() == 0 && outputs != 0)
-    throw ShapeError(fmt::format("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.",
-                                 op, to_string(x.sizes())));
+    fail<ShapeError>("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.", op,
+                     x.sizes());
 }
 
 /// Splits g evenly among the elements that `ties` marks; they are counted in int64, since 16-bit floats end at 65,504.
@@ -87,14 +86,9 @@ Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tenso
                 BackwardFn backward) {
   Reduced r = prepare(op, x, axes, keepdim, x.dtype());
   refuse_empty(op, x, r.out.numel());
-  Stream stream = current_stream(x.device());
-  kernel({r.view, x.tensor_view()}, stream);
+  launch(kernel, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION(kernel.name());
-  if (Context* c = record(op, r.out, {x}, backward)) {
-    c->save(x);
-    c->save_output(r.out);
-    c->set(r.kept);
-  }
+  if (Context* c = record(op, r.out, {x}, backward)) c->save(x).save_output(r.out).set(r.kept);
   return r.out;
 }
 
@@ -111,9 +105,9 @@ ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor
   ValuesIndices result{with_values ? empty(sizes, like(x)) : Tensor(),
                        empty(sizes, {.dtype = kInt64, .device = x.device()})};
   const Tensor source = contiguous(x.detach());
-  Stream stream = current_stream(x.device());
-  kernel({with_values ? result.values.tensor_view() : TensorView(), result.indices.tensor_view(), source.tensor_view(),
-          a.outer, a.n, a.inner}, stream);
+  launch(kernel, x.device(),
+         {with_values ? result.values.tensor_view() : TensorView(), result.indices.tensor_view(), source.tensor_view(),
+          a.outer, a.n, a.inner});
   LEVIN_TRACE(kernel.name(), {x}, {result.indices, result.values}, {{"axis", wrapped}, {"keepdim", keepdim}});
   if (!with_values) return result;
   if (Context* c = record(op, result.values, {x}, [](Context& k, const Tensor& g) -> Grads {
@@ -122,10 +116,8 @@ ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor
         const auto& [kept_sizes, along] = k.get<std::pair<Shape, int>>();
         return {scatter_add(zeros(in.sizes, {.dtype = g.dtype(), .device = g.device()}), along,
                             reshape(k.saved(0), kept_sizes), keep_axes(g, kept_sizes))};
-      })) {
-    c->save(result.indices);
-    c->set(std::pair<Shape, int>(kept, wrapped));
-  }
+      }))
+    c->save(result.indices).set(std::pair<Shape, int>(kept, wrapped));
   return result;
 }
 
@@ -137,8 +129,7 @@ Tensor arg_only(const char* op, const ArgKernel& kernel, const Tensor& x, std::o
 
 Tensor logical(const char* op, const kernels::ReduceKernel& kernel, const Tensor& x, const Shape& axes, bool keepdim) {
   Reduced r = prepare(op, x, axes, keepdim, kBool);
-  Stream stream = current_stream(x.device());
-  kernel({r.view, x.tensor_view()}, stream);
+  launch(kernel, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION(op);
   return r.out;
 }
@@ -176,11 +167,7 @@ Tensor product_of_others(const Tensor& x, const Shape& kept) {
 
 /// Computes the square root with gradient 0 at 0, as PyTorch's std and norm do.
 Tensor root(const Tensor& v) {
-  Tensor y;
-  {
-    no_grad guard;
-    y = sqrt(v);
-  }
+  const Tensor y = unrecorded([&] { return sqrt(v); });
   if (Context* c = record("std", y, {v}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor s = k.saved(0);
         return {masked_fill(div(g, mul(s, 2)), eq(s, 0), 0)};
@@ -208,17 +195,11 @@ Tensor norm_gradient(Context& k, const Tensor& g) {
 /// Computes log(sum(exp(z))) with the axes kept. The gradient is exp(z - result), not exp(z) / sum, which is NaN if
 /// both overflow.
 Tensor log_sum_exp(const Tensor& z, const Shape& axes) {
-  Tensor y;
-  {
-    no_grad guard;
-    y = log(sum(exp(z), axes, true));
-  }
+  const Tensor y = unrecorded([&] { return log(sum(exp(z), axes, true)); });
   if (Context* c = record("logsumexp", y, {z}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(g, exp(sub(k.saved(0), k.saved(1))))};
-      })) {
-    c->save(z);
-    c->save_output(y);
-  }
+      }))
+    c->save(z).save_output(y);
   return y;
 }
 
@@ -228,8 +209,7 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, sum, x, axes, keepdim);
   if (x.is_complex()) [[unlikely]] return complex_sum(x, axes, keepdim, false);
   Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
-  Stream stream = current_stream(x.device());
-  kernels::sum({r.view, x.tensor_view()}, stream);
+  launch(kernels::sum, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION("sum");
   if (Context* c = record("sum", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {spread(k, g)}; }))
     c->set(r.kept);
@@ -251,8 +231,7 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
   Reduced r = prepare("mean", x, axes, keepdim, x.dtype());
   const int64_t outputs = r.out.numel();
   const double count = outputs == 0 ? 1.0 : static_cast<double>(x.numel() / outputs);
-  Stream stream = current_stream(x.device());
-  kernels::sum({r.view, x.tensor_view(), count}, stream);
+  launch(kernels::sum, x.device(), {r.view, x.tensor_view(), count});
   LEVIN_TRACE_REDUCTION("mean");
   if (Context* c = record("mean", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         const Shape& kept = k.get<Shape>();
@@ -270,21 +249,16 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   bool fits = lead >= 0;
   for (int d = 0; fits && d < sizes.size(); ++d) fits = sizes[d] == x.sizes()[lead + d] || sizes[d] == 1;
   if (!fits)
-    throw ShapeError(fmt::format("[sum_to_size] {} does not broadcast to {}; each size has to be 1 or x's.",
-                                 to_string(sizes), to_string(x.sizes())));
+    fail<ShapeError>("[sum_to_size] {} does not broadcast to {}; each size has to be 1 or x's.", sizes, x.sizes());
   if (x.is_complex()) {
-    Shape with_parts = sizes;
-    with_parts.push_back(2);
-    return on_parts(x, [&](const Tensor& parts) { return sum_to_size(parts, with_parts); });
+    return on_parts(x, [&](const Tensor& parts) { return sum_to_size(parts, joined(sizes, {2})); });
   }
-  Shape kept = Shape::filled(lead, 1);
-  for (const int64_t s : sizes) kept.push_back(s);
+  const Shape kept = joined(Shape::filled(lead, 1), sizes);
   Tensor y = empty(sizes, {.dtype = sum_type(x.dtype()), .device = x.device()});
   TensorView view = y.tensor_view();
   view.sizes = kept;
   view.strides = contiguous_strides(kept);
-  Stream stream = current_stream(x.device());
-  kernels::sum({view, x.tensor_view()}, stream);
+  launch(kernels::sum, x.device(), {view, x.tensor_view()});
   LEVIN_TRACE("sum_to_size", {x}, {y});
   record("sum_to_size", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {expand(g, k.input(0).sizes)}; });
   return y;
@@ -293,15 +267,12 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
 Tensor prod(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, prod, x, axes, keepdim);
   Reduced r = prepare("prod", x, axes, keepdim, sum_type(x.dtype()));
-  Stream stream = current_stream(x.device());
-  kernels::prod({r.view, x.tensor_view()}, stream);
+  launch(kernels::prod, x.device(), {r.view, x.tensor_view()});
   LEVIN_TRACE_REDUCTION("prod");
   if (Context* c = record("prod", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(product_of_others(k.saved(0), k.get<Shape>()), keep_axes(g, k.get<Shape>()))};
-      })) {
-    c->save(x);
-    c->set(r.kept);
-  }
+      }))
+    c->save(x).set(r.kept);
   return r.out;
 }
 LEVIN_OF_DTYPE(prod)
@@ -363,15 +334,11 @@ Tensor norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
   check_floating("norm", x);
   Reduced r = prepare("norm", x, axes, keepdim, x.dtype());
   if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
-  Stream stream = current_stream(x.device());
-  kernels::norm({r.view, x.tensor_view(), p}, stream);
+  launch(kernels::norm, x.device(), {r.view, x.tensor_view(), p});
   LEVIN_TRACE_REDUCTION("norm", {"p", p});
   if (Context* c =
-          record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; })) {
-    c->save(x);
-    c->save_output(r.out);
-    c->set(std::pair<Shape, double>(r.kept, p));
-  }
+          record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; }))
+    c->save(x).save_output(r.out).set(std::pair<Shape, double>(r.kept, p));
   return r.out;
 }
 

@@ -1,6 +1,7 @@
 // Cumulative sums, products and extrema along an axis, and sorting, with their gradients. The gradient of a sorted
 // value goes back to the position that it came from.
 
+#include "../errors.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -13,8 +14,6 @@
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/scan.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
@@ -29,8 +28,7 @@ Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
   const Tensor source = dense(x);
   Tensor y = empty(x.sizes(), {.dtype = sum_type(x.dtype()), .device = x.device()});
   const Around a = around(x.sizes(), axis);
-  Stream stream = current_stream(x.device());
-  kernels::cumsum({y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner, reverse}, stream);
+  launch(kernels::cumsum, x.device(), {y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner, reverse});
   LEVIN_TRACE("cumsum", {x}, {y}, {{"axis", axis}, {"reverse", reverse}});
   if (Context* c = record("cumsum", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& [along, reversed] = k.get<std::pair<int, bool>>();
@@ -52,23 +50,18 @@ Tensor before(const Tensor& x, int axis, double start) {
 /// gradient by b is the other direction applied to g, and the gradient by a[i] is that at i - 1 or i times out at the
 /// other one of the two.
 Tensor recurrence(const Tensor& a, const Tensor& b, int axis, bool reverse) {
-  const Tensor factors = dense(a), terms = dense(b);
   Tensor y = empty(b.sizes(), like(b));
   const Around l = around(b.sizes(), axis);
-  Stream stream = current_stream(b.device());
-  kernels::recurrence({y.tensor_view(), factors.tensor_view(), terms.tensor_view(), l.outer, l.n, l.inner, reverse},
-                      stream);
+  launch(kernels::recurrence, b.device(),
+         {y.tensor_view(), dense(a).tensor_view(), dense(b).tensor_view(), l.outer, l.n, l.inner, reverse});
   if (Context* c = record("recurrence", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         const auto& [along, reversed] = k.get<std::pair<int, bool>>();
         const Tensor db = recurrence(k.saved(0), g, along, !reversed);
         if (!k.needs(0)) return {Tensor(), db};
         const Tensor out = k.saved(1);
         return {reversed ? mul(before(db, along, 0), out) : mul(db, before(out, along, 0)), db};
-      })) {
-    c->save(a);
-    c->save_output(y);
-    c->set(std::pair<int, bool>(axis, reverse));
-  }
+      }))
+    c->save(a).save_output(y).set(std::pair<int, bool>(axis, reverse));
   return y;
 }
 
@@ -76,18 +69,15 @@ using ExtremumKernel = kernels::Kernel<void(const kernels::CumulativeExtremumArg
 
 ValuesIndices cumulative_extremum(const char* op, const ExtremumKernel& kernel, const Tensor& x, int64_t axis) {
   const int along = wrap_axis(axis, x.dim(), op);
-  const Tensor source = dense(x);
   ValuesIndices y{empty(x.sizes(), like(x)), empty(x.sizes(), {.dtype = kInt64, .device = x.device()})};
   const Around a = around(x.sizes(), along);
-  Stream stream = current_stream(x.device());
-  kernel({y.values.tensor_view(), y.indices.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner}, stream);
+  launch(kernel, x.device(),
+         {y.values.tensor_view(), y.indices.tensor_view(), dense(x).tensor_view(), a.outer, a.n, a.inner});
   if (Context* c = record(op, y.values, {x}, [](Context& k, const Tensor& g) -> Grads {
         if (g.dim() == 0) return {g};
         return {scatter_add(zeros(g.sizes(), like(g)), k.get<int>(), k.saved(0), g)};
-      })) {
-    c->save(y.indices);
-    c->set(along);
-  }
+      }))
+    c->save(y.indices).set(along);
   return y;
 }
 
@@ -106,20 +96,15 @@ Tensor cumsum(const Tensor& x, int64_t axis, const DTypeOptions& options) {
 Tensor cumprod(const Tensor& x, int64_t axis) {
   LEVIN_AUTOCAST(float32, cumprod, x, axis);
   const int along = wrap_axis(axis, x.dim(), "cumprod");
-  const Tensor source = dense(x);
   Tensor y = empty(x.sizes(), {.dtype = sum_type(x.dtype()), .device = x.device()});
   const Around a = around(x.sizes(), along);
-  Stream stream = current_stream(x.device());
-  kernels::cumprod({y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner}, stream);
+  launch(kernels::cumprod, x.device(), {y.tensor_view(), dense(x).tensor_view(), a.outer, a.n, a.inner});
   // dx[i] = y[i - 1] (g[i] + x[i + 1] (g[i + 1] + x[i + 2] (...))), which divides by no x.
   if (Context* c = record("cumprod", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const int at = k.get<int>();
         return {mul(before(k.saved(1), at, 1), recurrence(k.saved(0), g, at, true))};
-      })) {
-    c->save(x);
-    c->save_output(y);
-    c->set(along);
-  }
+      }))
+    c->save(x).save_output(y).set(along);
   return y;
 }
 
@@ -154,23 +139,15 @@ ValuesIndices first_of(const char* op, const kernels::Kernel<void(const kernels:
   Shape sizes = x.sizes();
   if (!sizes.empty()) sizes[line.axis] = line.k;
   Tensor values = empty(sizes, like(x)), indices = empty(sizes, {.dtype = kInt64, .device = x.device()});
-  const Tensor source = dense(x);
   const Around a = around(x.sizes(), line.axis);
-  kernels::SortArgs args{values.tensor_view(), indices.tensor_view(), source.tensor_view()};
-  args.outer = a.outer;
-  args.n = a.n;
-  args.inner = a.inner;
-  args.k = line.k;
-  args.descending = line.descending;
-  Stream stream = current_stream(x.device());
-  kernel(args, stream);
+  launch(kernel, x.device(),
+         {values.tensor_view(), indices.tensor_view(), dense(x).tensor_view(), a.outer, a.n, a.inner, line.k,
+          line.descending});
   LEVIN_TRACE("topk", {x}, {values, indices}, {{"axis", line.axis}, {"k", line.k}, {"largest", line.descending}});
   if (Context* c = record(op, values, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
-      })) {
-    c->save(indices);
-    c->set(line.axis);
-  }
+      }))
+    c->save(indices).set(line.axis);
   return {values, indices};
 }
 
@@ -190,8 +167,7 @@ ValuesIndices topk(const Tensor& x, int64_t k, int64_t axis, bool largest) {
   const int a = wrap_axis(axis, x.dim(), "topk");
   const int64_t n = x.dim() == 0 ? 1 : x.sizes()[a];
   if (k < 0 || k > n)
-    throw ValueError(
-        fmt::format("[topk] k = {} is out of range: axis {} of {} has {} elements.", k, a, to_string(x.sizes()), n));
+    fail<ValueError>("[topk] k = {} is out of range: axis {} of {} has {} elements.", k, a, x.sizes(), n);
   return first_of("topk", kernels::topk, x, {a, k, largest});
 }
 

@@ -1,20 +1,22 @@
 #pragma once
-// Checks and conversions of inputs that operations make before they call a kernel.
+// Checks and conversions of inputs that operations make before they call a kernel, and the call.
+
+#include "../errors.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/kernels/kernel.h>
 
-#include <fmt/format.h>
+#include <type_traits>
 
 namespace levin::ops {
 
 /// Throws DTypeError unless x holds floating-point values.
 inline void check_floating(const char* op, const Tensor& x, const char* name = "x") {
   if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, {} is {}; convert it with {}.to(kFloat32).", op,
-                                 name, name_of(x.dtype()), name));
+    fail<DTypeError>("[{}] needs floating-point values, {} is {}; convert it with {}.to(kFloat32).", op, name,
+                     x.dtype(), name);
 }
 
 /// A tensor and its name in messages.
@@ -26,10 +28,32 @@ struct Argument {
 /// Throws DTypeError unless all tensors that are defined have the dtype of the first.
 void check_same_dtype(const char* op, std::initializer_list<Argument> arguments);
 
+/// Throws DeviceError unless both are on one device.
+inline void check_same_device(const char* op, const Argument& a, const Argument& b) {
+  if (a.tensor.device() != b.tensor.device())
+    fail<DeviceError>("[{}] {} is on {}, {} on {}. Move one with x.to(device).", op, a.name, a.tensor.device(), b.name,
+                      b.tensor.device());
+}
+
 /// Returns positions or class labels as int64, which kernels read; converts int32. Throws DTypeError for other types.
 Tensor as_int64(const char* op, const Argument& index);
 
 inline bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
+
+/// Returns f(), computed without recording.
+template <class F>
+auto unrecorded(const F& f) {
+  const no_grad guard;
+  return f();
+}
+
+/// Calls a kernel on the current stream of the device.
+template <class Args>
+void launch(const kernels::Kernel<void(const Args&, Stream&)>& kernel, Device device,
+            const std::type_identity_t<Args>& args) {
+  Stream stream = current_stream(device);
+  kernel(args, stream);
+}
 
 /// True if an operation on x has to go through float32: x is float16 or bfloat16, which the kernel of its device does
 /// not support.
@@ -56,6 +80,22 @@ inline Tensor dense(const Tensor& t) {
 
 /// Returns the type of sums and products: integers and bool give int64.
 inline DType sum_type(DType t) { return is_floating(t) ? t : DType::i64; }
+
+/// Returns the sizes of x without those of the last `dropped` axes.
+inline Shape leading(const Tensor& x, int dropped) { return Shape(x.sizes().begin(), x.sizes().end() - dropped); }
+
+/// Returns the sizes of both lists, one after the other.
+inline Shape joined(Shape sizes, const Shape& more) {
+  for (const int64_t n : more) sizes.push_back(n);
+  return sizes;
+}
+
+/// Reshapes the elements of a vector to lie along an axis of `dims` axes, (1, ..., n, ..., 1).
+inline Tensor along_axis(const Tensor& vector, int axis, int dims) {
+  Shape sizes = Shape::filled(dims, 1);
+  sizes[axis] = vector.numel();
+  return reshape(vector, sizes);
+}
 
 /// Sizes seen as (outer, n, inner) around an axis; a number has one line of one element.
 struct Around {

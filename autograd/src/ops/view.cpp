@@ -1,5 +1,6 @@
 // Views and their gradients.
 
+#include "../errors.h"
 #include "index_expression.h"
 #include "region.h"
 #include "values.h"
@@ -11,8 +12,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -125,8 +124,7 @@ int64_t wrap_index(int64_t i, int64_t size, int axis, const char* op) {
 }
 
 void take_slice(IndexPlan& plan, int axis, const Slice& s) {
-  if (s.step <= 0)
-    throw ValueError(fmt::format("[slice] step {} is not positive; use flip() to reverse an axis.", s.step));
+  if (s.step <= 0) fail<ValueError>("[slice] step {} is not positive; use flip() to reverse an axis.", s.step);
   const int64_t size = plan.in_sizes[axis];
   const auto bound = [size](std::optional<int64_t> b, int64_t absent) {
     const int64_t v = b.value_or(absent);
@@ -142,8 +140,8 @@ Tensor view(const Tensor& x, const Shape& sizes) {
   const Shape target = infer_size(sizes, x.numel(), "view");
   Shape strides;
   if (!view_strides(x.sizes(), x.strides(), target, strides))
-    throw ShapeError(fmt::format("[view] a tensor of shape {} and strides {} cannot be seen as {} without a copy; use "
-                                 "reshape().", to_string(x.sizes()), to_string(x.strides()), to_string(target)));
+    fail<ShapeError>("[view] a tensor of shape {} and strides {} cannot be seen as {} without a copy; use reshape().",
+                     x.sizes(), x.strides(), target);
   Tensor y = make_view(x, target, strides, x.storage_offset());
   LEVIN_TRACE("reshape", {x}, {y});
   record("view", y, {x}, back_to_input_shape);
@@ -163,8 +161,7 @@ Tensor reshape(const Tensor& x, const Shape& sizes) {
 
 Tensor flatten(const Tensor& x, int64_t start, int64_t end) {
   const int first = wrap_axis(start, x.dim(), "flatten"), last = wrap_axis(end, x.dim(), "flatten");
-  if (first > last)
-    throw ValueError(fmt::format("[flatten] start axis {} lies behind end axis {}.", start, end));
+  if (first > last) fail<ValueError>("[flatten] start axis {} lies behind end axis {}.", start, end);
   if (x.dim() == 0) return reshape(x, {1});
   Shape target;
   int64_t joined = 1;
@@ -181,7 +178,7 @@ Tensor flatten(const Tensor& x, int64_t start, int64_t end) {
 
 Tensor permute(const Tensor& x, const Shape& axes) {
   if (axes.size() != x.dim())
-    throw ShapeError(fmt::format("[permute] {} axes given for a tensor of {} dimensions.", axes.size(), x.dim()));
+    fail<ShapeError>("[permute] {} axes given for a tensor of {} dimensions.", axes.size(), x.dim());
   const Shape order = axes.empty() ? axes : wrap_axes(axes, x.dim(), "permute");
   Shape sizes, strides;
   for (const int64_t a : order) {
@@ -210,8 +207,7 @@ Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
 
 Tensor t(const Tensor& x) {
   if (x.dim() > 2)
-    throw ShapeError(
-        fmt::format("[t] the tensor has {} dimensions, at most 2 are transposed; use transpose(a, b).", x.dim()));
+    fail<ShapeError>("[t] the tensor has {} dimensions, at most 2 are transposed; use transpose(a, b).", x.dim());
   return x.dim() < 2 ? x : transpose(x, 0, 1);
 }
 
@@ -220,8 +216,7 @@ Tensor narrow(const Tensor& x, int64_t axis, int64_t start, int64_t length) {
   if (x.dim() == 0) throw ShapeError("[narrow] a 0-dim tensor has no axis to narrow.");
   const int64_t size = x.sizes()[a], first = start < 0 ? start + size : start;
   if (first < 0 || length < 0 || first + length > size)
-    throw IndexError(
-        fmt::format("[narrow] elements {} to {} lie outside axis {} of size {}.", start, start + length, a, size));
+    fail<IndexError>("[narrow] elements {} to {} lie outside axis {} of size {}.", start, start + length, a, size);
   IndexPlan plan(x);
   for (int i = 0; i < x.dim(); ++i) i == a ? plan.take(i, first, length, 1) : plan.keep(i);
   return plan.apply("narrow", x);
@@ -249,8 +244,8 @@ Tensor ops::view_at(const Tensor& x, std::span<const Index> indices) {
   if (count(Kind::ellipsis) > 1) throw IndexError("[index] more than one Ellipsis; use one.");
   const auto consumed = count(Kind::integer) + count(Kind::slice);
   if (consumed > x.dim())
-    throw IndexError(fmt::format("[index] {} indices for a tensor of {} dimensions, of shape {}; leave some out.",
-                                 consumed, x.dim(), to_string(x.sizes())));
+    fail<IndexError>("[index] {} indices for a tensor of {} dimensions, of shape {}; leave some out.", consumed,
+                     x.dim(), x.sizes());
   IndexPlan plan(x);
   int axis = 0;
   for (const Index& i : indices) {
@@ -278,8 +273,7 @@ Tensor expand(const Tensor& x, const Shape& sizes) {
   for (int i = 0; i < target.size(); ++i)
     if (target[i] == -1) {
       if (i < added)
-        throw ShapeError(fmt::format("[expand] -1 at axis {}, which the tensor of shape {} does not have.", i,
-                                     to_string(x.sizes())));
+        fail<ShapeError>("[expand] -1 at axis {}, which the tensor of shape {} does not have.", i, x.sizes());
       target[i] = x.sizes()[i - added];
     }
   Tensor y = make_view(x, target, broadcast_strides(x.sizes(), x.strides(), target, "expand"), x.storage_offset());
@@ -330,15 +324,14 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
   const int64_t first = offset.value_or(x.storage_offset());
   int64_t last = first;
   if (sizes.size() != strides.size())
-    throw ShapeError(fmt::format("[as_strided] {} sizes but {} strides.", sizes.size(), strides.size()));
+    fail<ShapeError>("[as_strided] {} sizes but {} strides.", sizes.size(), strides.size());
   for (int i = 0; i < sizes.size(); ++i) {
-    if (strides[i] < 0) throw ShapeError(fmt::format("[as_strided] stride {} of axis {} is negative.", strides[i], i));
+    if (strides[i] < 0) fail<ShapeError>("[as_strided] stride {} of axis {} is negative.", strides[i], i);
     last += (sizes[i] - 1) * strides[i];
   }
   if (sizes.numel() > 0 && (first < 0 || (last + 1) * size_of(x.dtype()) > static_cast<int64_t>(x.storage()->bytes())))
-    throw ShapeError(
-        fmt::format("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.",
-                    to_string(sizes), to_string(strides), first, x.storage()->bytes()));
+    fail<ShapeError>("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.", sizes,
+                     strides, first, x.storage()->bytes());
   Tensor y = make_view(x, sizes, strides, first);
   LEVIN_TRACE("as_strided", {x}, {y});
   if (Context* c = record("as_strided", y, {x}, as_strided_gradient))
@@ -381,8 +374,7 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   const int a = wrap_axis(axis, x.dim(), "unfold");
   const int64_t length = x.dim() == 0 ? 1 : x.sizes()[a];
   if (size < 0 || size > length || step <= 0)
-    throw ShapeError(
-        fmt::format("[unfold] windows of {} with step {} do not fit into axis {} of size {}.", size, step, a, length));
+    fail<ShapeError>("[unfold] windows of {} with step {} do not fit into axis {} of size {}.", size, step, a, length);
   Shape sizes = x.sizes(), strides = x.strides();
   const int64_t stride = x.dim() == 0 ? 1 : strides[a];
   if (x.dim() > 0) {

@@ -17,8 +17,11 @@ class Distribution {
   virtual ~Distribution() = default;
   /// Draws numbers of sizes `sample_sizes` + batch + event, without a gradient.
   Tensor sample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const;
-  /// Draws numbers of the same sizes that are differentiable by the parameters (reparameterization).
+  /// Draws numbers of the same sizes that are differentiable by the parameters (reparameterization). Throws ValueError
+  /// unless has_rsample().
   virtual Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const;
+  /// True if samples are differentiable functions of the parameters.
+  virtual bool has_rsample() const { return false; }
   /// Returns the logarithm of the density or probability of `value`, (..., batch, event), differentiable by value and
   /// parameters; the shape is (..., batch).
   virtual Tensor log_prob(const Tensor& value) const = 0;
@@ -35,7 +38,7 @@ class Distribution {
  protected:
   /// `name` begins messages; `batch` and `event` become batch_sizes and event_sizes.
   Distribution(const char* name, const Shape& batch, const Shape& event = {});
-  /// Draws without recording.
+  /// Draws, differentiably if has_rsample().
   virtual Tensor draw(const Shape& sizes, Generator* generator) const = 0;
   /// `sample_sizes` followed by the batch's and the event's.
   Shape extended(const Shape& sample_sizes) const;
@@ -47,7 +50,7 @@ class Distribution {
 class Normal : public Distribution {
  public:
   Normal(const Tensor& loc, const Tensor& scale);
-  Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const override;
+  bool has_rsample() const override { return true; }
   Tensor log_prob(const Tensor& value) const override;
   Tensor entropy() const override;
   Tensor mean() const override { return loc; }
@@ -66,7 +69,7 @@ class Normal : public Distribution {
 class Uniform : public Distribution {
  public:
   Uniform(const Tensor& low, const Tensor& high);
-  Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const override;
+  bool has_rsample() const override { return true; }
   Tensor log_prob(const Tensor& value) const override;
   Tensor entropy() const override;
   Tensor mean() const override;
@@ -82,7 +85,7 @@ class Uniform : public Distribution {
 class Exponential : public Distribution {
  public:
   explicit Exponential(const Tensor& rate);
-  Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const override;
+  bool has_rsample() const override { return true; }
   Tensor log_prob(const Tensor& value) const override;
   Tensor entropy() const override;
   Tensor mean() const override;
@@ -179,7 +182,7 @@ class Dirichlet : public Distribution {
 class MultivariateNormal : public Distribution {
  public:
   explicit MultivariateNormal(const Tensor& loc, const Tensor& covariance_matrix, const Tensor& scale_tril = {});
-  Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const override;
+  bool has_rsample() const override { return true; }
   Tensor log_prob(const Tensor& value) const override;
   Tensor entropy() const override;
   Tensor mean() const override { return loc; }

@@ -36,17 +36,21 @@ struct Edge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-/// Values that an operation keeps for its backward.
+/// Values that an operation keeps for its backward. Calls that keep something can be chained: c.save(x).set(axis).
 class Context {
  public:
   /// Saves inputs for backward (undefined tensors are allowed). If a saved input is changed in place later, backward
   /// throws. Does nothing where the operation is not recorded, as under no_grad and inference_mode.
   template <class... T>
-  void save(const T&... tensors) {
+  Context& save(const T&... tensors) {
     (save_one(tensors, false, 0), ...);
+    return *this;
   }
   /// Saves output number `index` of this operation without creating a reference cycle.
-  void save_output(const Tensor& output, int index = 0) { save_one(output, true, index); }
+  Context& save_output(const Tensor& output, int index = 0) {
+    save_one(output, true, index);
+    return *this;
+  }
   /// Returns the i-th saved tensor with its place in the graph, so that gradients of gradients work. Throws GradError
   /// if it was changed in place, or was already released by an earlier backward.
   Tensor saved(int i) const;
@@ -72,12 +76,13 @@ class Context {
 
   /// Stores one plain value (sizes, options). This is cheap for trivially copyable types of up to 160 bytes.
   template <class T>
-  void set(const T& value) {
+  Context& set(const T& value) {
     if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(inline_value_)) {
       std::memcpy(inline_value_, &value, sizeof(T));
     } else {
       heap_value_ = std::make_shared<T>(value);
     }
+    return *this;
   }
   /// Returns the value of set(); T must be its type, which is not checked.
   template <class T>

@@ -1,5 +1,6 @@
 // Scaled dot-product attention by blocks.
 
+#include "../../errors.h"
 #include "../autocast.h"
 #include "../layout.h"
 #include "../values.h"
@@ -28,9 +29,9 @@ constexpr const char* kAttention = "scaled_dot_product_attention";
 
 /// Returns the leading sizes of the result. With `gqa`, any number of heads of k and v fits those of q.
 Shape common_leading(const Tensor& q, const Tensor& k, const Tensor& v, bool gqa = false) {
-  Shape of_k = leading(k), of_v = leading(v);
+  Shape of_k = leading(k, 2), of_v = leading(v, 2);
   if (gqa) of_k[of_k.size() - 1] = of_v[of_v.size() - 1] = 1;
-  return broadcast_shapes(broadcast_shapes(leading(q), of_k, kAttention), of_v, kAttention);
+  return broadcast_shapes(broadcast_shapes(leading(q, 2), of_k, kAttention), of_v, kAttention);
 }
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
@@ -40,44 +41,40 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   check_same_dtype(kAttention, {{"q", q}, {"k", k}, {"v", v}});
   check_floating(kAttention, q, "q");
   if (q.device() != k.device() || q.device() != v.device())
-    throw DeviceError(fmt::format("[{}] q is on {}, k on {}, v on {}. Move them with x.to(device).", kAttention,
-                                  to_string(q.device()), to_string(k.device()), to_string(v.device())));
+    fail<DeviceError>("[{}] q is on {}, k on {}, v on {}. Move them with x.to(device).", kAttention, q.device(),
+                      k.device(), v.device());
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
-    throw ShapeError(fmt::format("[{}] {}: each needs two dimensions at least.", kAttention, shapes()));
-  if (q.size(-1) != k.size(-1))
-    throw ShapeError(fmt::format("[{}] {}: the last sizes of q and k differ.", kAttention, shapes()));
-  if (k.size(-2) != v.size(-2))
-    throw ShapeError(fmt::format("[{}] {}: k and v differ in length.", kAttention, shapes()));
+    fail<ShapeError>("[{}] {}: each needs two dimensions at least.", kAttention, shapes());
+  if (q.size(-1) != k.size(-1)) fail<ShapeError>("[{}] {}: the last sizes of q and k differ.", kAttention, shapes());
+  if (k.size(-2) != v.size(-2)) fail<ShapeError>("[{}] {}: k and v differ in length.", kAttention, shapes());
   if (k.size(-2) == 0 || q.size(-1) == 0)
-    throw ShapeError(fmt::format("[{}] {}: there is nothing to attend to.", kAttention, shapes()));
+    fail<ShapeError>("[{}] {}: there is nothing to attend to.", kAttention, shapes());
   if (!(o.dropout_p >= 0.0 && o.dropout_p <= 1.0))
-    throw ValueError(
-        fmt::format("[{}] dropout_p {} is no probability; it must be between 0 and 1.", kAttention, o.dropout_p));
+    fail<ValueError>("[{}] dropout_p {} is no probability; it must be between 0 and 1.", kAttention, o.dropout_p);
 }
 
 void check_mask(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const Tensor& mask = o.attn_mask;
   if (!mask.defined()) return;
   if (o.is_causal)
-    throw ValueError(
-        fmt::format("[{}] attn_mask and is_causal exclude each other; put the triangle into the mask.", kAttention));
+    fail<ValueError>("[{}] attn_mask and is_causal exclude each other; put the triangle into the mask.", kAttention);
   if (mask.dtype() != kBool && !mask.is_floating())
-    throw DTypeError(
-        fmt::format("[{}] attn_mask is {}; bool or a floating type is needed.", kAttention, name_of(mask.dtype())));
-  const Shape scores = with_matrix(common_leading(q, k, v, o.enable_gqa), q.size(-2), k.size(-2));
+    fail<DTypeError>("[{}] attn_mask is {}; bool or a floating type is needed.", kAttention, mask.dtype());
+  const Shape scores = joined(common_leading(q, k, v, o.enable_gqa), {q.size(-2), k.size(-2)});
   bool fits = mask.dim() <= scores.size();
   for (int d = 1; fits && d <= mask.dim(); ++d) fits = mask.size(-d) == 1 || mask.size(-d) == scores[scores.size() - d];
   if (!fits)
-    throw ShapeError(fmt::format("[{}] attn_mask is {}, which does not broadcast to the scores of shape {}.",
-                                 kAttention, to_string(mask.sizes()), to_string(scores)));
+    fail<ShapeError>("[{}] attn_mask is {}, which does not broadcast to the scores of shape {}.", kAttention,
+                     mask.sizes(), scores);
 }
 
 void check_heads(const Tensor& q, const Tensor& k, const Tensor& v) {
   const bool have_heads = q.dim() > 2 && k.dim() > 2 && v.dim() > 2;
   if (!have_heads || k.size(-3) != v.size(-3) || k.size(-3) == 0 || q.size(-3) % k.size(-3) != 0)
-    throw ShapeError(fmt::format("[{}] q is {}, k {}, v {}: with enable_gqa, axis -3 holds the heads, of which k and v "
-                                 "have as many, and q a multiple.",
-                                 kAttention, to_string(q.sizes()), to_string(k.sizes()), to_string(v.sizes())));
+    fail<ShapeError>(
+        "[{}] q is {}, k {}, v {}: with enable_gqa, axis -3 holds the heads, of which k and v have as many, and q a "
+        "multiple.",
+        kAttention, q.sizes(), k.sizes(), v.sizes());
 }
 
 /// Groups the heads of q, so that those of k and v broadcast over a group: no head is copied.
@@ -150,34 +147,25 @@ Grads fused_gradients(Context& c, const Tensor& g) {
   const Tensor dy = readable(g), q = readable(x.q), k = readable(x.k), v = readable(x.v);
   const auto [dq, dk, dv] = empty_gradients(q, k, v);
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
-  Stream stream = current_stream(q.device());
-  kernels::attention_backward({dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), row_view(dy), row_view(y),
-                               lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
-                               kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
-                              stream);
+  launch(kernels::attention_backward, q.device(),
+         {dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), row_view(dy), row_view(y), lse.tensor_view(),
+          row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
+          kernel_mask(mask, joined(leading(q, 2), {q.size(-2), k.size(-2)}), plan)});
   return {dq, dk, dv, c.needs(3) ? attention_mask_gradient(x, dy, y, lse, plan) : Tensor()};
 }
 
 /// Runs the blockwise kernel.
 Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
-  Shape rows = leading(x.q);
-  rows.push_back(x.q.size(-2));
-  Shape sizes = rows;
-  sizes.push_back(x.v.size(-1));
+  const Shape rows = leading(x.q, 1), sizes = joined(rows, {x.v.size(-1)});
   const Tensor q = readable(x.q), k = readable(x.k), v = readable(x.v);
   const Tensor y = empty_ordered(sizes, row_strides(q), like(q));
   const Tensor lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
   const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
-  Stream stream = current_stream(q.device());
-  kernels::attention({y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale,
-                      plan.causal, kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
-                     stream);
-  if (Context* c = record(kAttention, y, {x.q, x.k, x.v, x.mask}, fused_gradients)) {
-    c->save(x.q, x.k, x.v);
-    c->save_output(y);
-    c->save(lse, x.mask);
-    c->set(plan);
-  }
+  launch(kernels::attention, q.device(),
+         {y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
+          kernel_mask(mask, joined(leading(q, 2), {q.size(-2), k.size(-2)}), plan)});
+  if (Context* c = record(kAttention, y, {x.q, x.k, x.v, x.mask}, fused_gradients))
+    c->save(x.q, x.k, x.v).save_output(y).save(lse, x.mask).set(plan);
   return y;
 }
 
@@ -196,7 +184,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
     return to(scaled_dot_product_attention(widened(q), widened(k), widened(v), o), q.dtype());
   const Shape lead = common_leading(q, k, v);
   const auto spread = [&](const Tensor& x) {
-    return leading(x) == lead ? x : expand(x, with_matrix(lead, x.size(-2), x.size(-1)));
+    return leading(x, 2) == lead ? x : expand(x, joined(lead, {x.size(-2), x.size(-1)}));
   };
   const AttentionInputs x{spread(q), spread(k), spread(v), o.attn_mask};
   AttentionPlan plan{.scale = o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))),

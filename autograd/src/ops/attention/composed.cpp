@@ -73,15 +73,6 @@ void accumulate(const Tensor& target, Tensor x) {
 
 }  // namespace
 
-Shape leading(const Tensor& x) { return Shape(x.sizes().begin(), x.sizes().end() - 2); }
-
-Shape with_matrix(const Shape& lead, int64_t rows, int64_t columns) {
-  Shape sizes = lead;
-  sizes.push_back(rows);
-  sizes.push_back(columns);
-  return sizes;
-}
-
 Tensor prepared_mask(const Tensor& mask, const Tensor& q) {
   no_grad guard;
   Tensor m = detach(mask);
@@ -112,11 +103,11 @@ Tensor attention_mask_gradient(const AttentionInputs& x, const Tensor& g, const 
                                const AttentionPlan& plan) {
   no_grad guard;
   constexpr int64_t scores_at_once = 1 << 18;
-  const Shape lead = leading(x.q);
+  const Shape lead = leading(x.q, 2);
   const int64_t rows = x.q.size(-2), columns = x.k.size(-2);
   const int64_t step = std::clamp<int64_t>(scores_at_once / columns, 1, std::max<int64_t>(rows, 1));
   const Tensor mask = prepared_mask(x.mask, x.q), total = zeros(mask.sizes(), like(lse));
-  const Shape spread = with_matrix(lead, mask.size(-2), mask.size(-1));
+  const Shape spread = joined(lead, {mask.size(-2), mask.size(-1)});
   const Tensor masks = expand(mask, spread), totals = expand(total, spread), sums = unsqueeze(lse, -1);
   for (int64_t n = 0; n < lead.numel(); ++n) {
     const auto of_n = [n](const Tensor& t) { return widened(matrix_of(t, n)); };

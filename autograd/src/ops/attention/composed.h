@@ -19,10 +19,6 @@ struct AttentionInputs {
   Tensor q, k, v, mask;
 };
 
-/// Returns the sizes before the last two.
-Shape leading(const Tensor& x);
-/// Returns (lead, rows, columns).
-Shape with_matrix(const Shape& lead, int64_t rows, int64_t columns);
 /// Returns the mask as kernels read it: bool or of the type of q's statistics, without history, of two axes at least.
 Tensor prepared_mask(const Tensor& mask, const Tensor& q);
 

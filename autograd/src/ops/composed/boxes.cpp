@@ -1,5 +1,6 @@
 // Boxes of detectors.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -8,8 +9,6 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
-
-#include <fmt/format.h>
 
 #include <vector>
 
@@ -21,7 +20,7 @@ namespace {
 
 void require_boxes(const char* op, const Tensor& boxes) {
   if (boxes.dim() != 2 || boxes.size(1) != 4)
-    throw ShapeError(fmt::format("[{}] boxes are {}, expected is (N, 4).", op, to_string(boxes.sizes())));
+    fail<ShapeError>("[{}] boxes are {}, expected is (N, 4).", op, boxes.sizes());
 }
 
 /// Area of the boxes from `low` to `high`, (..., 2) each; 0 where they are empty.
@@ -67,7 +66,7 @@ Tensor generalized_box_iou(const Tensor& a, const Tensor& b) {
 Tensor nms(const Tensor& boxes, const Tensor& scores, double iou_threshold) {
   require_boxes("nms", boxes);
   if (scores.sizes() != Shape{boxes.size(0)})
-    throw ShapeError(fmt::format("[nms] scores is {}, expected is ({},).", to_string(scores.sizes()), boxes.size(0)));
+    fail<ShapeError>("[nms] scores is {}, expected is ({},).", scores.sizes(), boxes.size(0));
   no_grad guard;
   const Tensor order = argsort(scores, 0, true);
   const Tensor sorted = index_select(boxes, 0, order);

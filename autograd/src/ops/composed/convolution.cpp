@@ -1,7 +1,8 @@
 // Convolution over lines and volumes, composed of convolutions over images.
 
-#include "../../trace_attributes.h"
+#include "../../errors.h"
 #include "../values.h"
+#include "trace_attributes.h"
 
 #include <levin/autograd/ops/conv.h>
 #include <levin/autograd/ops/creation.h>
@@ -10,8 +11,6 @@
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
-
-#include <fmt/format.h>
 
 #include <functional>
 #include <utility>
@@ -25,24 +24,21 @@ namespace {
 
 void require_line(const char* op, const Tensor& x, const Tensor& weight) {
   if ((x.dim() != 2 && x.dim() != 3) || weight.dim() != 3)
-    throw ShapeError(
-        fmt::format("[{}] x is {} and weight {}; expected are (B, C, L) or (C, L) and a weight of three "
-                    "axes.",
-                    op, to_string(x.sizes()), to_string(weight.sizes())));
+    fail<ShapeError>("[{}] x is {} and weight {}; expected are (B, C, L) or (C, L) and a weight of three axes.", op,
+                     x.sizes(), weight.sizes());
 }
 
 void require_volume(const char* op, const Tensor& x, const Tensor& weight) {
   if ((x.dim() != 4 && x.dim() != 5) || weight.dim() != 5)
-    throw ShapeError(
-        fmt::format("[{}] x is {} and weight {}; expected are (B, C, D, H, W) or (C, D, H, W) and a weight "
-                    "of five axes.",
-                    op, to_string(x.sizes()), to_string(weight.sizes())));
+    fail<ShapeError>(
+        "[{}] x is {} and weight {}; expected are (B, C, D, H, W) or (C, D, H, W) and a weight of five axes.", op,
+        x.sizes(), weight.sizes());
 }
 
 void check_depth(const char* op, int64_t stride, int64_t padding, int64_t dilation) {
   if (stride < 1 || padding < 0 || dilation < 1)
-    throw ValueError(fmt::format("[{}] along the depth, stride {} and dilation {} must be 1 or more, padding {} 0 or "
-                                 "more.", op, stride, dilation, padding));
+    fail<ValueError>("[{}] along the depth, stride {} and dilation {} must be 1 or more, padding {} 0 or more.", op,
+                     stride, dilation, padding);
 }
 
 /// (B, C, D, H, W) as B D images.
@@ -122,14 +118,14 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   if (x.dim() == 4) return squeeze(conv3d(unsqueeze(x, 0), weight, bias, o), 0);
   check_depth("conv3d", o.stride[0], o.padding[0], o.dilation[0]);
   if (x.size(1) != weight.size(1) * o.groups)
-    throw ShapeError(fmt::format("[conv3d] x has {} channels; weight {} with {} groups takes {}.", x.size(1),
-                                 to_string(weight.sizes()), o.groups, weight.size(1) * o.groups));
+    fail<ShapeError>("[conv3d] x has {} channels; weight {} with {} groups takes {}.", x.size(1), weight.sizes(),
+                     o.groups, weight.size(1) * o.groups);
   const int64_t stride = o.stride[0], dilation = o.dilation[0], kernel = weight.size(2);
   const Tensor padded = o.padding[0] > 0 ? pad(x, {0, 0, 0, 0, o.padding[0], o.padding[0]}) : x;
   const int64_t room = padded.size(2) - dilation * (kernel - 1) - 1, depth = room < 0 ? 0 : room / stride + 1;
   if (depth == 0)
-    throw ShapeError(fmt::format("[conv3d] the kernel of depth {} does not fit into x of {} with padding {}.", kernel,
-                                 to_string(x.sizes()), o.padding[0]));
+    fail<ShapeError>("[conv3d] the kernel of depth {} does not fit into x of {} with padding {}.", kernel, x.sizes(),
+                     o.padding[0]);
   const Tensor y = conv2d(windows_as_images(padded, kernel, stride, dilation), as_image_kernel(weight), bias,
                           {.stride = {o.stride[1], o.stride[2]},
                            .padding = {o.padding[1], o.padding[2]},
@@ -146,8 +142,8 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   check_depth("conv_transpose3d", o.stride[0], o.padding[0], o.dilation[0]);
   const int64_t stride = o.stride[0], dilation = o.dilation[0], kernel = weight.size(2), depth = x.size(2);
   if (o.output_padding[0] >= std::max(stride, dilation))
-    throw ValueError(fmt::format("[conv_transpose3d] output_padding {} must be below the stride {} or the dilation {}.",
-                                 o.output_padding[0], stride, dilation));
+    fail<ValueError>("[conv_transpose3d] output_padding {} must be below the stride {} or the dilation {}.",
+                     o.output_padding[0], stride, dilation);
   // Layer d of x is added at d stride + k dilation for each k; the padding is cut off at both ends.
   const int64_t whole = (depth - 1) * stride + dilation * (kernel - 1) + 1;
   const Tensor images = conv_transpose2d(as_images(x), as_image_kernel(weight), {},
@@ -160,9 +156,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const Tensor parts = unflatten(as_volumes(images, x.size(0), depth), 1, {weight.size(1) * o.groups, kernel});
   const Tensor y = overlapped(parts, whole + o.output_padding[0], stride, dilation);
   const int64_t kept = whole + o.output_padding[0] - 2 * o.padding[0];
-  if (kept < 1)
-    throw ShapeError(
-        fmt::format("[conv_transpose3d] padding {} leaves nothing of a depth of {}.", o.padding[0], whole));
+  if (kept < 1) fail<ShapeError>("[conv_transpose3d] padding {} leaves nothing of a depth of {}.", o.padding[0], whole);
   return with_bias(narrow(y, 2, o.padding[0], kept), bias);
 }
 

@@ -1,5 +1,6 @@
 // Connectionist temporal classification: a kernel for float32 on the CPU, else operations for each step.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/engine.h>
@@ -13,8 +14,6 @@
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/loss.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
@@ -49,23 +48,20 @@ CtcPlan ctc_plan(const Tensor& log_probabilities, const Tensor& targets, const s
             .shortest = input_lengths.empty() ? 0 : *std::ranges::min_element(input_lengths)};
   const auto batch = static_cast<std::size_t>(p.batch);
   if (input_lengths.size() != batch || target_lengths.size() != batch)
-    throw ShapeError(fmt::format("[ctc_loss] {} input and {} target lengths for a batch of {}.", input_lengths.size(),
-                                 target_lengths.size(), p.batch));
-  if (blank < 0 || blank >= p.classes)
-    throw ValueError(fmt::format("[ctc_loss] blank {} is outside [0, {}).", blank, p.classes));
+    fail<ShapeError>("[ctc_loss] {} input and {} target lengths for a batch of {}.", input_lengths.size(),
+                     target_lengths.size(), p.batch);
+  if (blank < 0 || blank >= p.classes) fail<ValueError>("[ctc_loss] blank {} is outside [0, {}).", blank, p.classes);
   for (std::size_t b = 0; b < batch; ++b) {
     if (input_lengths[b] < 0 || input_lengths[b] > p.steps)
-      throw ValueError(
-          fmt::format("[ctc_loss] input length {} of sample {} is outside [0, {}].", input_lengths[b], b, p.steps));
+      fail<ValueError>("[ctc_loss] input length {} of sample {} is outside [0, {}].", input_lengths[b], b, p.steps);
     if (target_lengths[b] < 0 || (targets.dim() == 2 && target_lengths[b] > targets.size(1)))
-      throw ValueError(fmt::format("[ctc_loss] target length {} of sample {} is outside of targets {}.",
-                                   target_lengths[b], b, to_string(targets.sizes())));
+      fail<ValueError>("[ctc_loss] target length {} of sample {} is outside of targets {}.", target_lengths[b], b,
+                       targets.sizes());
     p.longest = std::max(p.longest, target_lengths[b]);
   }
   const int64_t total = std::accumulate(target_lengths.begin(), target_lengths.end(), int64_t{0});
   if (targets.dim() == 1 && targets.numel() != total)
-    throw ShapeError(
-        fmt::format("[ctc_loss] targets has {} elements, the lengths add up to {}.", targets.numel(), total));
+    fail<ShapeError>("[ctc_loss] targets has {} elements, the lengths add up to {}.", targets.numel(), total);
   const std::vector<int64_t> labels = as_int64("ctc_loss", {"targets", targets}).to_vector<int64_t>();
   const int64_t states = 2 * p.longest + 1;
   std::vector<int64_t> of_states(static_cast<std::size_t>(p.batch * states), blank);
@@ -75,8 +71,8 @@ CtcPlan ctc_plan(const Tensor& log_probabilities, const Tensor& targets, const s
     for (int64_t i = 0; i < target_lengths[b]; ++i) {
       const int64_t label = labels[static_cast<std::size_t>(start + i)];
       if (label < 0 || label >= p.classes || label == blank)
-        throw IndexError(fmt::format("[ctc_loss] target {} of sample {} is not a class in [0, {}) other than blank {}.",
-                                     label, b, p.classes, blank));
+        fail<IndexError>("[ctc_loss] target {} of sample {} is not a class in [0, {}) other than blank {}.", label, b,
+                         p.classes, blank);
       const std::size_t at = b * static_cast<std::size_t>(states) + static_cast<std::size_t>(2 * i + 1);
       of_states[at] = label;
       skips[at] = i > 0 && labels[static_cast<std::size_t>(start + i - 1)] != label;
@@ -130,18 +126,15 @@ Tensor composed_paths(const Tensor& log_probabilities, const CtcPlan& p) {
 Tensor fused_paths(const Tensor& log_probabilities, const CtcPlan& p) {
   const Tensor x = dense(log_probabilities), loss = empty({p.batch}, like(x));
   const Tensor dx = would_record({log_probabilities}) ? empty_like(x) : Tensor();
-  Stream stream = current_stream(x.device());
-  kernels::ctc({loss.tensor_view(), view_of(dx), x.tensor_view(), p.classes_of_states.tensor_view(),
-                p.may_skip.tensor_view(), p.input_lengths.tensor_view(), p.target_lengths.tensor_view()},
-               stream);
+  launch(kernels::ctc, x.device(),
+         {loss.tensor_view(), view_of(dx), x.tensor_view(), p.classes_of_states.tensor_view(), p.may_skip.tensor_view(),
+          p.input_lengths.tensor_view(), p.target_lengths.tensor_view()});
   if (Context* c = record("ctc_loss", loss, {log_probabilities}, [](Context& k, const Tensor& g) -> Grads {
         if (!grad_enabled()) return {mul(k.saved(1), reshape(g, {1, g.numel(), 1}))};
         const Tensor again = view(k.saved(0), k.saved(0).sizes());  // so that a path from x to g does not count
         return {grad({composed_paths(again, k.get<CtcPlan>())}, {again}, {.create_graph = true}, {g})[0]};
-      })) {
-    c->save(log_probabilities, dx);
-    c->set(p);
-  }
+      }))
+    c->save(log_probabilities, dx).set(p);
   return loss;
 }
 
@@ -156,8 +149,7 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const st
     return loss.dim() == 1 ? squeeze(loss, 0) : loss;
   }
   if (log_probabilities.dim() != 3)
-    throw ShapeError(fmt::format("[ctc_loss] log_probabilities is {}, expected is (T, B, C) or (T, C).",
-                                 to_string(log_probabilities.sizes())));
+    fail<ShapeError>("[ctc_loss] log_probabilities is {}, expected is (T, B, C) or (T, C).", log_probabilities.sizes());
   const CtcPlan p = ctc_plan(log_probabilities, targets, input_lengths, target_lengths, options.blank);
   const bool fused = kernels::ctc.has(log_probabilities.device().type) && log_probabilities.dtype() == kFloat32 &&
                      log_probabilities.numel() > 0 && !tracing();

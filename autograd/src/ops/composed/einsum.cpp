@@ -1,5 +1,6 @@
 // Einstein's summation: each pair of operands is contracted by permutation, reshape and a batched matrix product.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/elementwise.h>
@@ -35,7 +36,7 @@ struct Equation {
 };
 
 [[noreturn]] void refuse(std::string_view equation, const std::string& reason) {
-  throw ValueError(fmt::format("[einsum] \"{}\": {}.", equation, reason));
+  fail<ValueError>("[einsum] \"{}\": {}.", equation, reason);
 }
 
 Equation parse(std::string_view equation) {
@@ -188,7 +189,7 @@ void check_sizes(std::string_view equation, const std::vector<Operand>& operands
       for (const char name : a.axes) {
         const int64_t m = size_in(a, name), n = size_in(b, name);
         if (has(b.axes, name) && m != n && m != 1 && n != 1)
-          throw ShapeError(fmt::format("[einsum] \"{}\": axis '{}' has the sizes {} and {}.", equation, name, m, n));
+          fail<ShapeError>("[einsum] \"{}\": axis '{}' has the sizes {} and {}.", equation, name, m, n);
       }
 }
 

@@ -1,5 +1,6 @@
 // Elementwise functions and activations that are compositions of others.
 
+#include "../../errors.h"
 #include "../elementwise/common.h"
 #include "../values.h"
 
@@ -8,8 +9,6 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -87,7 +86,7 @@ int64_t bits_of(DType dtype) { return static_cast<int64_t>(size_of(dtype)) * 8; 
 
 void refuse_floating(const char* op, DType t) {
   if (is_floating(t) || t == kBool)
-    throw DTypeError(fmt::format("[{}] {} has no bits to shift; convert it with x.to(kInt64).", op, name_of(t)));
+    fail<DTypeError>("[{}] {} has no bits to shift; convert it with x.to(kInt64).", op, t);
 }
 
 }  // namespace
@@ -186,8 +185,7 @@ Tensor celu(const Tensor& x, double alpha) {
 }
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0.0, 6.0); }
 Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
-  if (!(min_val <= max_val))
-    throw ValueError(fmt::format("[hardtanh] min_val {} is above max_val {}.", min_val, max_val));
+  if (!(min_val <= max_val)) fail<ValueError>("[hardtanh] min_val {} is above max_val {}.", min_val, max_val);
   // Whole bounds keep the type of whole numbers.
   if (x.is_floating()) return clamp(x, min_val, max_val);
   return to(clamp(x, min_val, max_val), x.dtype());
@@ -195,7 +193,7 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
 Tensor tanhshrink(const Tensor& x) { return sub(x, tanh(x)); }
 Tensor softshrink(const Tensor& x, double lambda) {
   check_floating("softshrink", x);
-  if (!(lambda >= 0)) throw ValueError(fmt::format("[softshrink] lambda is {}. Give 0 or more.", lambda));
+  if (!(lambda >= 0)) fail<ValueError>("[softshrink] lambda is {}. Give 0 or more.", lambda);
   return sub(x, clamp(x, -lambda, lambda));
 }
 Tensor hardshrink(const Tensor& x, double lambda) { return masked_fill(x, le(abs(x), lambda), 0); }
@@ -206,11 +204,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
   if (weight.numel() != 1) {
     const int64_t channels = x.dim() > 1 ? x.size(1) : 1;
     if (weight.dim() != 1 || weight.numel() != channels)
-      throw ShapeError(fmt::format("[prelu] weight is {}, but x of {} needs (1,) or ({},).", to_string(weight.sizes()),
-                                   to_string(x.sizes()), channels));
-    Shape sizes = Shape::filled(x.dim(), 1);
-    sizes[1] = channels;
-    slopes = reshape(weight, sizes);
+      fail<ShapeError>("[prelu] weight is {}, but x of {} needs (1,) or ({},).", weight.sizes(), x.sizes(), channels);
+    slopes = along_axis(weight, 1, x.dim());
   } else {
     slopes = reshape(weight, {});
   }
@@ -226,7 +221,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
 }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generator* generator) {
-  if (!(lower <= upper)) throw ValueError(fmt::format("[rrelu] lower {} is above upper {}.", lower, upper));
+  if (!(lower <= upper)) fail<ValueError>("[rrelu] lower {} is above upper {}.", lower, upper);
   if (!training) return leaky_relu(x, (lower + upper) / 2);
   check_floating("rrelu", x);
   const Tensor slopes = uniform_(empty_like(x), lower, upper, generator);
@@ -253,9 +248,8 @@ Grads gradient_of_glu(Context& k, const Tensor& g) {
   const Tensor dx = empty(x.sizes(), like(x));
   const TensorView da = halves.first(dx).tensor_view(), db = halves.second(dx).tensor_view();
   const TensorView incoming = g.tensor_view(), second = b.tensor_view();
-  Stream stream = current_stream(x.device());
-  kernels::glu({da, incoming, second, x.dtype()}, stream);
-  kernels::glu_slope({db, a.tensor_view(), second, incoming, x.dtype()}, stream);
+  launch(kernels::glu, x.device(), {da, incoming, second, x.dtype()});
+  launch(kernels::glu_slope, x.device(), {db, a.tensor_view(), second, incoming, x.dtype()});
   return {dx};
 }
 
@@ -264,16 +258,13 @@ Grads gradient_of_glu(Context& k, const Tensor& g) {
 Tensor glu(const Tensor& x, int64_t axis) {
   const int along = wrap_axis(axis, x.dim(), "glu");
   if (x.dim() == 0 || x.size(along) % 2 != 0)
-    throw ShapeError(fmt::format("[glu] axis {} of {} does not split into two halves.", axis, to_string(x.sizes())));
+    fail<ShapeError>("[glu] axis {} of {} does not split into two halves.", axis, x.sizes());
   const Halves halves{along, x.size(along) / 2};
   if (!x.is_floating() || tracing()) return mul(halves.first(x), sigmoid(halves.second(x)));
   const Tensor from = x.detach();
   const Tensor y =
       binary(kernels::glu, "glu", halves.first(from), halves.second(from), x.dtype(), x.dtype());
-  if (Context* k = record("glu", y, {x}, gradient_of_glu)) {
-    k->save(x);
-    k->set(halves);
-  }
+  if (Context* k = record("glu", y, {x}, gradient_of_glu)) k->save(x).set(halves);
   return y;
 }
 
@@ -293,13 +284,19 @@ Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options)
 
 // Dropout
 
+namespace {
+
+/// Returns (B, C, 1, ...) for x (B, C, ...).
+Shape sizes_of_features(const char* op, const Tensor& x) {
+  if (x.dim() < 2) fail<ShapeError>("[{}] the input is {}, expected is (B, C, ...).", op, x.sizes());
+  return joined({x.size(0), x.size(1)}, Shape::filled(x.dim() - 2, 1));
+}
+
+}  // namespace
+
 Tensor feature_dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  if (x.dim() < 2)
-    throw ShapeError(fmt::format("[feature_dropout] the input is {}, expected is (B, C, ...).", to_string(x.sizes())));
+  const Shape sizes = sizes_of_features("feature_dropout", x);
   if (!training || p == 0) return dropout(x, p, false);
-  Shape sizes = Shape::filled(x.dim(), 1);
-  sizes[0] = x.size(0);
-  sizes[1] = x.size(1);
   return mul(x, dropout(ones(sizes, like(x)), p, true, generator));
 }
 
@@ -308,14 +305,13 @@ namespace {
 Tensor dropout_of_axes(const char* op, const Tensor& x, int channels, double p, bool training, Generator* g) {
   if (x.dim() == channels + 1) return feature_dropout(x, p, training, g);
   if (x.dim() == channels) return squeeze(feature_dropout(unsqueeze(x, 0), p, training, g), 0);
-  throw ShapeError(fmt::format("[{}] the input is {}, expected are {} axes behind (B, C) or (C).", op,
-                               to_string(x.sizes()), channels - 1));
+  fail<ShapeError>("[{}] the input is {}, expected are {} axes behind (B, C) or (C).", op, x.sizes(), channels - 1);
 }
 
 /// alpha_dropout of x whose kept elements are drawn in `sizes`.
 Tensor alpha_dropped(const char* op, const Tensor& x, const Shape& sizes, double p, bool training, Generator* g) {
   check_floating(op, x);
-  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("[{}] p is {}. Give a probability between 0 and 1.", op, p));
+  if (!(p >= 0 && p <= 1)) fail<ValueError>("[{}] p is {}. Give a probability between 0 and 1.", op, p);
   if (!training || p == 0) return x;
   if (p == 1) return mul(x, 0.0);
   constexpr double alpha = 1.7580993408473766;  // the limit of SELU at minus infinity, with the other sign
@@ -341,13 +337,8 @@ Tensor alpha_dropout(const Tensor& x, double p, bool training, Generator* genera
   return alpha_dropped("alpha_dropout", x, x.sizes(), p, training, generator);
 }
 Tensor feature_alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  if (x.dim() < 2)
-    throw ShapeError(
-        fmt::format("[feature_alpha_dropout] the input is {}, expected is (B, C, ...).", to_string(x.sizes())));
-  Shape sizes = Shape::filled(x.dim(), 1);
-  sizes[0] = x.size(0);
-  sizes[1] = x.size(1);
-  return alpha_dropped("feature_alpha_dropout", x, sizes, p, training, generator);
+  const char* op = "feature_alpha_dropout";
+  return alpha_dropped(op, x, sizes_of_features(op, x), p, training, generator);
 }
 
 }  // namespace levin

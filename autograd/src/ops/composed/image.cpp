@@ -1,5 +1,6 @@
 // Resizing, sampling and windows of images.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -15,8 +16,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/indexing.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,7 +28,7 @@ using namespace ops;
 namespace {
 
 void require_images(const char* op, const Tensor& x) {
-  if (x.dim() != 4) throw ShapeError(fmt::format("[{}] x is {}, expected is (B, C, H, W).", op, to_string(x.sizes())));
+  if (x.dim() != 4) fail<ShapeError>("[{}] x is {}, expected is (B, C, H, W).", op, x.sizes());
 }
 
 // Resizing
@@ -88,11 +87,10 @@ Tensor nearest_along(const Tensor& x, int along, const Axis& axis, bool exact) {
 std::vector<Axis> resized_axes(const Tensor& x, const InterpolateOptions& o) {
   const int spatial = x.dim() - 2;
   if (spatial < 1 || spatial > 3)
-    throw ShapeError(fmt::format("[interpolate] x is {}, expected is (B, C, ...) with one to three spatial axes.",
-                                 to_string(x.sizes())));
+    fail<ShapeError>("[interpolate] x is {}, expected is (B, C, ...) with one to three spatial axes.", x.sizes());
   const std::size_t given = o.size.empty() ? o.scale_factor.size() : static_cast<std::size_t>(o.size.size());
   if (o.size.empty() == o.scale_factor.empty() || (given != 1 && given != static_cast<std::size_t>(spatial)))
-    throw ValueError(fmt::format("[interpolate] give either size or scale_factor, one number or {}.", spatial));
+    fail<ValueError>("[interpolate] give either size or scale_factor, one number or {}.", spatial);
   std::vector<Axis> axes;
   for (int i = 0; i < spatial; ++i) {
     const int64_t in = x.size(2 + i);
@@ -101,8 +99,7 @@ std::vector<Axis> resized_axes(const Tensor& x, const InterpolateOptions& o) {
     const int64_t out =
         o.size.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(in) * factor)) : o.size[at];
     if (out < 1 || in < 1)
-      throw ValueError(
-          fmt::format("[interpolate] axis {} of {} cannot be resized to {}.", 2 + i, to_string(x.sizes()), out));
+      fail<ValueError>("[interpolate] axis {} of {} cannot be resized to {}.", 2 + i, x.sizes(), out);
     axes.push_back({in, out, o.size.empty() ? 1.0 / factor : static_cast<double>(in) / static_cast<double>(out)});
   }
   return axes;
@@ -124,7 +121,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   const bool smooth = o.mode == ResizeMode::linear || o.mode == ResizeMode::bicubic;
   if (o.align_corners && !smooth) throw ValueError("[interpolate] align_corners is for linear and bicubic only.");
   if (o.mode == ResizeMode::bicubic && axes.size() != 2)
-    throw ShapeError(fmt::format("[interpolate] bicubic needs (B, C, H, W), x is {}.", to_string(x.sizes())));
+    fail<ShapeError>("[interpolate] bicubic needs (B, C, H, W), x is {}.", x.sizes());
   if (o.mode == ResizeMode::area) return resized_area(x, axes);
   Tensor y = x;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -196,7 +193,7 @@ Tensor mixed(const Tensor& a, const Tensor& b, const Tensor& weight_of_b) {
 }
 
 /// The gradients of x (B, C, H W), at_y and at_x, composed of public operations.
-Grads composed_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x, const Tensor& g) {
+Grads composed_bilinear_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x, const Tensor& g) {
   const Corners corners(at_y, at_x, x.size(2), x.size(3));
   const Tensor flat = reshape(x, {x.size(0), x.size(1), x.size(2) * x.size(3)});
   const Tensor &down = corners.down, &right = corners.right;
@@ -214,14 +211,13 @@ Grads composed_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x
 
 Grads bilinear_gradients(Context& k, const Tensor& g) {
   const Tensor x = k.saved(0), at_y = k.saved(1), at_x = k.saved(2);
-  if (grad_enabled() || !kernels::bilinear_backward.has(g.device().type)) return composed_gradients(x, at_y, at_x, g);
-  const Tensor image = dense(x), row = dense(at_y), column = dense(at_x), incoming = dense(g);
+  if (grad_enabled() || !kernels::bilinear_backward.has(g.device().type))
+    return composed_bilinear_gradients(x, at_y, at_x, g);
   const Tensor dx = empty(x.sizes(), like(x));
-  const Tensor drow = empty(row.sizes(), like(x)), dcolumn = empty(row.sizes(), like(x));
-  Stream stream = current_stream(x.device());
-  kernels::bilinear_backward({dx.tensor_view(), drow.tensor_view(), dcolumn.tensor_view(), incoming.tensor_view(),
-                              image.tensor_view(), row.tensor_view(), column.tensor_view()},
-                             stream);
+  const Tensor drow = empty(at_y.sizes(), like(x)), dcolumn = empty(at_y.sizes(), like(x));
+  launch(kernels::bilinear_backward, x.device(),
+         {dx.tensor_view(), drow.tensor_view(), dcolumn.tensor_view(), dense(g).tensor_view(), dense(x).tensor_view(),
+          dense(at_y).tensor_view(), dense(at_x).tensor_view()});
   return {dx, drow, dcolumn};
 }
 
@@ -229,10 +225,9 @@ Grads bilinear_gradients(Context& k, const Tensor& g) {
 Tensor bilinear_sample(const Tensor& x, const Tensor& at_y, const Tensor& at_x) {
   if (needs_float32(kernels::bilinear, x))
     return to(bilinear_sample(to(x, kFloat32), to(at_y, kFloat32), to(at_x, kFloat32)), x.dtype());
-  const Tensor image = dense(x), row = dense(at_y), column = dense(at_x);
-  const Tensor y = empty({x.size(0), x.size(1), row.size(1)}, like(x));
-  Stream stream = current_stream(x.device());
-  kernels::bilinear({y.tensor_view(), image.tensor_view(), row.tensor_view(), column.tensor_view()}, stream);
+  const Tensor y = empty({x.size(0), x.size(1), at_y.size(1)}, like(x));
+  launch(kernels::bilinear, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(at_y).tensor_view(), dense(at_x).tensor_view()});
   if (Context* c = record("bilinear", y, {x, at_y, at_x}, bilinear_gradients)) c->save(x, at_y, at_x);
   return y;
 }
@@ -245,8 +240,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   require_images("grid_sample", x);
   check_same_dtype("grid_sample", {{"x", x}, {"grid", grid}});
   if (grid.dim() != 4 || grid.size(0) != x.size(0) || grid.size(3) != 2)
-    throw ShapeError(
-        fmt::format("[grid_sample] grid is {}, expected is ({}, H, W, 2).", to_string(grid.sizes()), x.size(0)));
+    fail<ShapeError>("[grid_sample] grid is {}, expected is ({}, H, W, 2).", grid.sizes(), x.size(0));
   const int64_t h = x.size(2), w = x.size(3), points = grid.size(1) * grid.size(2);
   const Tensor at_x = pixels(reshape(select(grid, 3, 0), {x.size(0), points}), w, o);
   const Tensor at_y = pixels(reshape(select(grid, 3, 1), {x.size(0), points}), h, o);
@@ -259,8 +253,8 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
 
 Tensor affine_grid(const Tensor& theta, const Shape& sizes, bool align_corners) {
   if (theta.dim() != 3 || theta.size(1) != 2 || theta.size(2) != 3 || sizes.size() != 4 || theta.size(0) != sizes[0])
-    throw ShapeError(fmt::format("[affine_grid] theta is {} and sizes {}, expected are (B, 2, 3) and (B, C, H, W).",
-                                 to_string(theta.sizes()), to_string(sizes)));
+    fail<ShapeError>("[affine_grid] theta is {} and sizes {}, expected are (B, 2, 3) and (B, C, H, W).", theta.sizes(),
+                     sizes);
   const auto line = [&](int64_t n) {
     const double end = align_corners ? 1.0 : static_cast<double>(n - 1) / static_cast<double>(n);
     return n == 1 ? zeros({1}, like(theta)) : linspace(-end, end, n, like(theta));
@@ -283,8 +277,8 @@ Windows windows_of(const char* op, int64_t height, int64_t width, Tuple<2> kerne
   const auto count = [&](std::size_t axis, int64_t size) {
     const int64_t room = size + 2 * o.padding[axis] - o.dilation[axis] * (kernel[axis] - 1) - 1;
     if (room < 0)
-      throw ShapeError(fmt::format("[{}] a kernel of {} with dilation {} does not fit into {} with padding {}.", op,
-                                   kernel[axis], o.dilation[axis], size, o.padding[axis]));
+      fail<ShapeError>("[{}] a kernel of {} with dilation {} does not fit into {} with padding {}.", op, kernel[axis],
+                       o.dilation[axis], size, o.padding[axis]);
     return room / o.stride[axis] + 1;
   };
   return {height + 2 * o.padding[0], width + 2 * o.padding[1], count(0, height), count(1, width)};
@@ -311,8 +305,7 @@ Tensor fold(const Tensor& x, Tuple<2> output_size, Tuple<2> kernel, const Unfold
   const Windows g = windows_of("fold", output_size[0], output_size[1], kernel, o);
   const int64_t area = kernel[0] * kernel[1];
   if (x.dim() != 3 || x.size(1) % area != 0 || x.size(2) != g.oh * g.ow)
-    throw ShapeError(
-        fmt::format("[fold] x is {}, expected is (B, C * {}, {}).", to_string(x.sizes()), area, g.oh * g.ow));
+    fail<ShapeError>("[fold] x is {}, expected is (B, C * {}, {}).", x.sizes(), area, g.oh * g.ow);
   const int64_t batch = x.size(0), channels = x.size(1) / area;
   Tensor y = reshape(x, {batch, channels, kernel[0], kernel[1], g.oh, g.ow});
   y = reshape(permute(y, {0, 1, 4, 2, 5, 3}), {batch, channels, g.oh * kernel[0], g.ow * kernel[1]});
@@ -326,9 +319,8 @@ Tensor fold(const Tensor& x, Tuple<2> output_size, Tuple<2> kernel, const Unfold
 Tensor roi_align(const Tensor& x, const Tensor& boxes, Tuple<2> output_size, const RoiAlignOptions& o) {
   require_images("roi_align", x);
   if (boxes.dim() != 2 || boxes.size(1) != 5)
-    throw ShapeError(fmt::format("[roi_align] boxes is {}, expected is (N, 5).", to_string(boxes.sizes())));
-  if (o.sampling_ratio < 1)
-    throw ValueError(fmt::format("[roi_align] sampling_ratio is {}. Give 1 or more.", o.sampling_ratio));
+    fail<ShapeError>("[roi_align] boxes is {}, expected is (N, 5).", boxes.sizes());
+  if (o.sampling_ratio < 1) fail<ValueError>("[roi_align] sampling_ratio is {}. Give 1 or more.", o.sampling_ratio);
   const int64_t n = boxes.size(0), s = o.sampling_ratio;
   const Tensor images = index_select(x, 0, to(select(boxes.detach(), 1, 0), kInt64));  // (N, C, H, W)
   const Tensor scaled = sub(mul(narrow(boxes.detach(), 1, 1, 4), o.spatial_scale), o.aligned ? 0.5 : 0.0);

@@ -1,5 +1,6 @@
 // Losses that are compositions of elementwise operations and reductions.
 
+#include "../../errors.h"
 #include "../autocast.h"
 #include "../elementwise/common.h"
 #include "../values.h"
@@ -36,8 +37,8 @@ Tensor reduced(const Tensor& loss, Reduction r) {
 
 void require_same_sizes(const char* op, const Argument& a, const Argument& b) {
   if (a.tensor.sizes() != b.tensor.sizes())
-    throw ShapeError(fmt::format("[{}] {} is {}, and {} is {}; they must have the same sizes.", op, a.name,
-                                 to_string(a.tensor.sizes()), b.name, to_string(b.tensor.sizes())));
+    fail<ShapeError>("[{}] {} is {}, and {} is {}; they must have the same sizes.", op, a.name, a.tensor.sizes(),
+                     b.name, b.tensor.sizes());
 }
 
 /// max(0, x); its gradient at 0 is 0.
@@ -69,10 +70,8 @@ Tensor huber_of(const Tensor& input, const Tensor& target, double delta) {
         const double limit = c.get<double>();
         const Tensor d = mul(g, clamp(sub(c.saved(0), c.saved(1)), -limit, limit));
         return {d, c.needs(1) ? neg(d) : Tensor()};
-      })) {
-    k->save(input, target);
-    k->set(delta);
-  }
+      }))
+    k->save(input, target).set(delta);
   return y;
 }
 
@@ -102,14 +101,11 @@ Tensor huber_sum(const Tensor& input, const Tensor& target, Reduction reduction,
       target.dtype() != input.dtype() || target.device() != input.device())
     return {};
   const double scale = reduction == Reduction::mean ? factor / static_cast<double>(input.numel()) : factor;
-  const Tensor x = dense(input), t = dense(target);
   Tensor loss = empty({}, like(input));
-  Stream stream = current_stream(input.device());
-  kernels::huber_sum({loss.tensor_view(), x.tensor_view(), t.tensor_view(), limit, scale}, stream);
-  if (Context* k = record("huber_sum", loss, {input, target}, gradients_of_huber_sum)) {
-    k->save(input, target);
-    k->set(HuberSum{limit, scale});
-  }
+  launch(kernels::huber_sum, input.device(),
+         {loss.tensor_view(), dense(input).tensor_view(), dense(target).tensor_view(), limit, scale});
+  if (Context* k = record("huber_sum", loss, {input, target}, gradients_of_huber_sum))
+    k->save(input, target).set(HuberSum{limit, scale});
   return loss;
 }
 
@@ -136,7 +132,7 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
-  if (!(beta >= 0)) throw ValueError(fmt::format("[smooth_l1_loss] beta is {}. Give 0 or more.", beta));
+  if (!(beta >= 0)) fail<ValueError>("[smooth_l1_loss] beta is {}. Give 0 or more.", beta);
   if (beta == 0) return l1_loss(input, target, reduction);
   if (Tensor loss = huber_sum(input, target, reduction, beta, 1 / beta); loss.defined()) return loss;
   const Tensor loss = reduced(huber_of(input, target, beta), reduction);
@@ -144,7 +140,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
-  if (!(delta > 0)) throw ValueError(fmt::format("[huber_loss] delta is {}. Give a positive number.", delta));
+  if (!(delta > 0)) fail<ValueError>("[huber_loss] delta is {}. Give a positive number.", delta);
   const Tensor loss = huber_sum(input, target, reduction, delta, 1);
   return loss.defined() ? loss : reduced(huber_of(input, target, delta), reduction);
 }
@@ -179,20 +175,14 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
     if (input.dim() > 0 && var.sizes() == without_last)
       variance = unsqueeze(var, -1);
     else if (var.sizes() != one && var.numel() != 1)
-      throw ShapeError(fmt::format("[gaussian_nll_loss] var is {}, but input of {} needs its sizes, {} or {}.",
-                                   to_string(var.sizes()), to_string(input.sizes()), to_string(one),
-                                   to_string(without_last)));
+      fail<ShapeError>("[gaussian_nll_loss] var is {}, but input of {} needs its sizes, {} or {}.", var.sizes(),
+                       input.sizes(), one, without_last);
   }
   if (any(lt(variance.detach(), 0)).item<bool>())
     throw ValueError("[gaussian_nll_loss] var has a negative element; pass variances, not their logarithms.");
-  {
-    no_grad guard;  // the variance is clamped without an effect on its gradient
-    variance = variance.requires_grad() ? variance : clamp(variance, options.eps);
-  }
-  if (variance.requires_grad()) {
-    const Tensor missing = relu(rsub(variance.detach(), options.eps));
-    variance = add(variance, missing);
-  }
+  // The variance is clamped without an effect on its gradient.
+  variance = variance.requires_grad() ? add(variance, relu(rsub(variance.detach(), options.eps)))
+                                      : clamp(variance, options.eps);
   Tensor loss = mul(add(log(variance), div(square(sub(input, target)), variance)), 0.5);
   if (options.full) loss = add(loss, 0.5 * std::log(2 * std::numbers::pi));
   return reduced(loss, options.reduction);
@@ -230,12 +220,10 @@ Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y, const Tenso
 Tensor multilabel_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   check_floating("multilabel_margin_loss", x);
   if (x.dim() != 1 && x.dim() != 2)
-    throw ShapeError(
-        fmt::format("[multilabel_margin_loss] x is {}, expected is (B, C) or (C,).", to_string(x.sizes())));
+    fail<ShapeError>("[multilabel_margin_loss] x is {}, expected is (B, C) or (C,).", x.sizes());
   const Tensor labels = as_int64("multilabel_margin_loss", {"y", y});
   if (labels.sizes() != x.sizes())
-    throw ShapeError(fmt::format("[multilabel_margin_loss] y is {}, and x is {}; they need the same sizes.",
-                                 to_string(y.sizes()), to_string(x.sizes())));
+    fail<ShapeError>("[multilabel_margin_loss] y is {}, and x is {}; they need the same sizes.", y.sizes(), x.sizes());
   const Tensor listed = cumprod(ge(labels, 0).to(kInt64), -1);  // 1 up to the first -1
   const Tensor at = mul(labels, listed);                        // 0 where nothing is listed
   const Tensor is_target = scatter_add(zeros_like(labels), -1, at, listed);
@@ -247,16 +235,14 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& y, Reduction reduct
 
 Tensor multi_margin_loss(const Tensor& x, const Tensor& y, const MultiMarginOptions& options) {
   check_floating("multi_margin_loss", x);
-  if (options.p != 1 && options.p != 2)
-    throw ValueError(fmt::format("[multi_margin_loss] p is {}. Give 1 or 2.", options.p));
+  if (options.p != 1 && options.p != 2) fail<ValueError>("[multi_margin_loss] p is {}. Give 1 or 2.", options.p);
   Shape expected = x.sizes();
   if (x.dim() != 1 && x.dim() != 2)
-    throw ShapeError(fmt::format("[multi_margin_loss] x is {}, expected is (B, C) or (C,).", to_string(x.sizes())));
+    fail<ShapeError>("[multi_margin_loss] x is {}, expected is (B, C) or (C,).", x.sizes());
   expected.erase(x.dim() - 1);
   const Tensor labels = as_int64("multi_margin_loss", {"y", y});
   if (labels.sizes() != expected)
-    throw ShapeError(fmt::format("[multi_margin_loss] y is {}, expected is {} for x of {}.", to_string(y.sizes()),
-                                 to_string(expected), to_string(x.sizes())));
+    fail<ShapeError>("[multi_margin_loss] y is {}, expected is {} for x of {}.", y.sizes(), expected, x.sizes());
   const int64_t classes = x.size(-1);
   const Tensor at = unsqueeze(labels, -1), own = eq(arange(classes).to(x.device()), at);
   Tensor loss = positive_part(add(sub(x, gather(x, -1, at)), options.margin));

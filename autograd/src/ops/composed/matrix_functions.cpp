@@ -1,5 +1,6 @@
 // Norms and the exponential of matrices, composed of products, reductions and singular values.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -8,8 +9,6 @@
 #include <levin/autograd/ops/matmul.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -22,7 +21,7 @@ namespace {
 
 void require_matrices(const char* op, const Tensor& a) {
   check_floating(op, a, "a");
-  if (a.dim() < 2) throw ShapeError(fmt::format("[{}] a is {}, expected is (..., M, N).", op, to_string(a.sizes())));
+  if (a.dim() < 2) fail<ShapeError>("[{}] a is {}, expected is (..., M, N).", op, a.sizes());
 }
 
 Tensor with_axes(const Tensor& norm, bool keepdim) { return keepdim ? unsqueeze(unsqueeze(norm, -1), -1) : norm; }
@@ -41,8 +40,7 @@ Tensor matrix_norm(const Tensor& a, double ord, bool keepdim) {
   require_matrices("matrix_norm", a);
   const double size = std::abs(ord);
   if (size != 1 && size != 2 && size != std::numeric_limits<double>::infinity())
-    throw ValueError(
-        fmt::format("[matrix_norm] ord is {}. Give 1, 2 or infinity, of either sign, or a MatrixNorm.", ord));
+    fail<ValueError>("[matrix_norm] ord is {}. Give 1, 2 or infinity, of either sign, or a MatrixNorm.", ord);
   const Tensor sums = size == 2 ? svdvals(a) : sum(abs(a), size == 1 ? -2 : -1);
   return with_axes(ord > 0 ? amax(sums, -1) : amin(sums, -1), keepdim);
 }
@@ -56,8 +54,7 @@ Tensor vecdot(const Tensor& a, const Tensor& b, int64_t axis) { return sum(mul(a
 
 Tensor matrix_exp(const Tensor& a) {
   require_matrices("matrix_exp", a);
-  if (a.size(-1) != a.size(-2))
-    throw ShapeError(fmt::format("[matrix_exp] needs square matrices, a is {}.", to_string(a.sizes())));
+  if (a.size(-1) != a.size(-2)) fail<ShapeError>("[matrix_exp] needs square matrices, a is {}.", a.sizes());
   if (is_16_bit(a)) return matrix_exp(a.to(kFloat32)).to(a.dtype());
   if (a.numel() == 0) return clone(a);
   // A Taylor series of degree 18 of a / 2^n, whose norm is at most 1 / 2, and n squares of that.

@@ -1,9 +1,10 @@
 // Normalisations that are compositions of others.
 
+#include "../../errors.h"
 #include "../autocast.h"
 #include "../values.h"
+#include "gradients.h"
 
-#include <levin/autograd/engine.h>
 #include <levin/autograd/ops/conv.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -14,8 +15,6 @@
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/norm.h>
-
-#include <fmt/format.h>
 
 #include <limits>
 
@@ -29,19 +28,18 @@ void check_per_channel(const char* op, const Tensor& x, const Tensor& weight, co
   for (const Argument& a : {Argument{"weight", weight}, Argument{"bias", bias}}) {
     if (!a.tensor.defined()) continue;
     if (a.tensor.sizes() != Shape{x.size(1)})
-      throw ShapeError(fmt::format("[{}] {} is {}, but {} channels need ({},).", op, a.name,
-                                   to_string(a.tensor.sizes()), x.size(1), x.size(1)));
+      fail<ShapeError>("[{}] {} is {}, but {} channels need ({},).", op, a.name, a.tensor.sizes(), x.size(1),
+                       x.size(1));
   }
 }
 
 /// x * weight + bias per channel (axis 1).
 Tensor scaled_per_channel(const char* op, Tensor y, const Tensor& weight, const Tensor& bias) {
   check_per_channel(op, y, weight, bias);
-  Shape sizes = Shape::filled(y.dim(), 1);
-  sizes[1] = y.size(1);
-  if (weight.defined() && bias.defined()) return addcmul(reshape(bias, sizes), y, reshape(weight, sizes));
-  if (weight.defined()) return mul(y, reshape(weight, sizes));
-  return bias.defined() ? add(y, reshape(bias, sizes)) : y;
+  const auto spread = [&](const Tensor& t) { return along_axis(t, 1, y.dim()); };
+  if (weight.defined() && bias.defined()) return addcmul(spread(bias), y, spread(weight));
+  if (weight.defined()) return mul(y, spread(weight));
+  return bias.defined() ? add(y, spread(bias)) : y;
 }
 
 /// Normalises each of `groups` equal parts of each sample.
@@ -61,23 +59,6 @@ bool fits(const Kernel& kernel, const Tensor& x, const Tensor& weight, const Ten
          agrees(weight) && agrees(bias);
 }
 
-/// Differentiates a composed form of the saved inputs 0, 1, ..., whose graph gives further derivatives.
-template <class F>
-Grads composed_gradients(const Context& k, const Tensor& g, int count, F&& composed) {
-  std::vector<Tensor> inputs, wanted;
-  for (int i = 0; i < count; ++i) {
-    const Tensor t = k.saved(i);
-    inputs.push_back(t.defined() ? view(t, t.sizes()) : t);
-    if (k.needs(i)) wanted.push_back(inputs.back());
-  }
-  const std::vector<Tensor> y{composed(inputs)}, seeds{g};
-  const std::vector<Tensor> found = grad(y, wanted, {.create_graph = true, .allow_unused = true}, seeds);
-  Grads grads(count);
-  for (int i = 0, next = 0; i < count; ++i)
-    if (k.needs(i)) grads[i] = found[static_cast<std::size_t>(next++)];
-  return grads;
-}
-
 struct GroupNorm {
   int64_t groups;
   double eps;
@@ -91,11 +72,10 @@ Grads fused_gradients(const Context& k, const Tensor& g, const Tensor& x, const 
   const int64_t batch = x.size(0), channels = x.size(1), groups = k.get<GroupNorm>().groups;
   const Tensor dx = k.needs(0) ? empty(x.sizes(), like(x)) : Tensor();
   const Tensor dweight = empty({batch, channels}, like(x)), dbias = empty_like(dweight);
-  Stream stream = current_stream(x.device());
-  kernels::group_norm_backward({view_of(dx), dweight.tensor_view(), dbias.tensor_view(), g.tensor_view(),
-                                x.tensor_view(), view_of(weight), k.saved(3).tensor_view(), k.saved(4).tensor_view(),
-                                batch, groups, channels / groups, x.numel() / (batch * channels)},
-                               stream);
+  launch(kernels::group_norm_backward, x.device(),
+         {view_of(dx), dweight.tensor_view(), dbias.tensor_view(), g.tensor_view(), x.tensor_view(), view_of(weight),
+          k.saved(3).tensor_view(), k.saved(4).tensor_view(), batch, groups, channels / groups,
+          x.numel() / (batch * channels)});
   return {dx, k.needs(1) ? sum(dweight, {0}) : Tensor(), k.needs(2) ? sum(dbias, {0}) : Tensor()};
 }
 
@@ -104,8 +84,8 @@ Grads fused_gradients(const Context& k, const Tensor& g, const Tensor& x, const 
 /// scale g + slope x + shift with one scale, slope and shift per channel (Wu & He 2018).
 Grads group_norm_gradients(Context& k, const Tensor& g) {
   if (grad_enabled())
-    return composed_gradients(k, g, 3, [&](const std::vector<Tensor>& inputs) {
-      return composed_group_norm(inputs[0], inputs[1], inputs[2], k.get<GroupNorm>());
+    return composed_gradients(k, {&g, 1}, 3, [&](const std::vector<Tensor>& inputs) {
+      return std::vector<Tensor>{composed_group_norm(inputs[0], inputs[1], inputs[2], k.get<GroupNorm>())};
     });
   const Tensor x = dense(k.saved(0)), weight = k.saved(1), upstream = dense(g);
   if (fits(kernels::group_norm_backward, x, weight)) return fused_gradients(k, upstream, x, dense(weight));
@@ -115,11 +95,9 @@ Grads group_norm_gradients(Context& k, const Tensor& g) {
   const auto per_channel = [&](const Tensor& t) { return contiguous(expand(t, {batch, groups, per})); };
   const Tensor mean_of = per_channel(mean), rstd_of = per_channel(rstd);
   const Tensor sum_gxh = empty_like(mean_of), sum_g = empty_like(mean_of);
-  Stream stream = current_stream(x.device());
-  kernels::batch_norm_backward({{}, sum_gxh.tensor_view(), sum_g.tensor_view(), upstream.tensor_view(),
-                                x.tensor_view(), {}, mean_of.tensor_view(), rstd_of.tensor_view(), 1,
-                                batch * channels, spatial},
-                               stream);
+  launch(kernels::batch_norm_backward, x.device(),
+         {TensorView(), sum_gxh.tensor_view(), sum_g.tensor_view(), upstream.tensor_view(), x.tensor_view(),
+          TensorView(), mean_of.tensor_view(), rstd_of.tensor_view(), 1, batch * channels, spatial});
   Grads grads(3);
   if (k.needs(1)) grads[1] = to(reshape(sum(sum_gxh, {0}), {channels}), weight.dtype());
   if (k.needs(2)) grads[2] = to(reshape(sum(sum_g, {0}), {channels}), k.saved(2).dtype());
@@ -146,27 +124,18 @@ Tensor fused_group_norm(const char* op, const Tensor& x, const Tensor& weight, c
   const bool records = would_record({x, weight, bias});
   const Tensor mean = records ? empty({rows}, kept) : Tensor(), rstd = records ? empty({rows}, kept) : Tensor();
   check_per_channel(op, x, weight, bias);
-  Tensor y;
-  {
-    no_grad guard;
-    const Tensor source = dense(x), normalized = empty(x.sizes(), like(x)), w = dense(weight), b = dense(bias);
-    Stream stream = current_stream(x.device());
-    if (fits(kernels::group_norm, x, weight, bias)) {
-      kernels::group_norm({normalized.tensor_view(), source.tensor_view(), view_of(w), view_of(b), view_of(mean),
-                           view_of(rstd), x.size(0), n.groups, channels, size / channels, n.eps},
-                          stream);
-      y = normalized;
-    } else {
-      kernels::layer_norm({normalized.tensor_view(), source.tensor_view(), {}, {}, view_of(mean), view_of(rstd), rows,
-                           size, n.eps},
-                          stream);
-      y = to(scaled_per_channel(op, normalized, weight, bias), x.dtype());
-    }
+  Tensor y = empty(x.sizes(), like(x));
+  if (fits(kernels::group_norm, x, weight, bias)) {
+    launch(kernels::group_norm, x.device(),
+           {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(dense(bias)), view_of(mean),
+            view_of(rstd), x.size(0), n.groups, channels, size / channels, n.eps});
+  } else {
+    launch(kernels::layer_norm, x.device(),
+           {y.tensor_view(), dense(x).tensor_view(), {}, {}, view_of(mean), view_of(rstd), rows, size, n.eps});
+    y = unrecorded([&] { return to(scaled_per_channel(op, y, weight, bias), x.dtype()); });
   }
-  if (Context* c = record("group_norm", y, {x, weight, bias}, group_norm_gradients)) {
-    c->save(x, weight, bias, mean, rstd);
-    c->set(n);
-  }
+  if (Context* c = record("group_norm", y, {x, weight, bias}, group_norm_gradients))
+    c->save(x, weight, bias, mean, rstd).set(n);
   return y;
 }
 
@@ -185,30 +154,25 @@ struct RmsNorm {
 Grads rms_norm_gradients(Context& k, const Tensor& g) {
   const auto& n = k.get<RmsNorm>();
   if (grad_enabled())
-    return composed_gradients(k, g, 2, [&](const std::vector<Tensor>& inputs) {
-      return composed_rms_norm(inputs[0], n.axes, inputs[1], n.eps);
+    return composed_gradients(k, {&g, 1}, 2, [&](const std::vector<Tensor>& inputs) {
+      return std::vector<Tensor>{composed_rms_norm(inputs[0], n.axes, inputs[1], n.eps)};
     });
-  const Tensor x = dense(k.saved(0)), weight = dense(k.saved(1)), upstream = dense(g), rstd = k.saved(2);
+  const Tensor x = dense(k.saved(0)), weight = dense(k.saved(1)), rstd = k.saved(2);
   const Tensor dx = k.needs(0) ? empty(x.sizes(), like(x)) : Tensor();
   const Tensor dweight = k.needs(1) ? empty(weight.sizes(), like(x)) : Tensor();
-  Stream stream = current_stream(x.device());
-  kernels::rms_norm_backward({view_of(dx), view_of(dweight), upstream.tensor_view(), x.tensor_view(), view_of(weight),
-                              rstd.tensor_view(), rstd.numel(), n.columns},
-                             stream);
+  launch(kernels::rms_norm_backward, x.device(),
+         {view_of(dx), view_of(dweight), dense(g).tensor_view(), x.tensor_view(), view_of(weight), rstd.tensor_view(),
+          rstd.numel(), n.columns});
   return {dx, dweight};
 }
 
 Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, const RmsNorm& n) {
   const int64_t rows = x.numel() / n.columns;
-  const Tensor source = dense(x), w = dense(weight);
   const Tensor rstd = would_record({x, weight}) ? empty({rows}, like(x)) : Tensor();
   Tensor y = empty(x.sizes(), like(x));
-  Stream stream = current_stream(x.device());
-  kernels::rms_norm({y.tensor_view(), source.tensor_view(), view_of(w), view_of(rstd), rows, n.columns, n.eps}, stream);
-  if (Context* c = record("rms_norm", y, {x, weight}, rms_norm_gradients)) {
-    c->save(x, weight, rstd);
-    c->set(n);
-  }
+  launch(kernels::rms_norm, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), view_of(dense(weight)), view_of(rstd), rows, n.columns, n.eps});
+  if (Context* c = record("rms_norm", y, {x, weight}, rms_norm_gradients)) c->save(x, weight, rstd).set(n);
   return y;
 }
 
@@ -219,10 +183,9 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
   LEVIN_TRACE_CALL(group_norm(x, num_groups, weight, bias, eps), "group_norm", {x, weight, bias},
                    {{"groups", num_groups}, {"eps", eps}});
   check_floating("group_norm", x);
-  if (x.dim() < 2)
-    throw ShapeError(fmt::format("[group_norm] the input is {}, expected is (B, C, ...).", to_string(x.sizes())));
+  if (x.dim() < 2) fail<ShapeError>("[group_norm] the input is {}, expected is (B, C, ...).", x.sizes());
   if (num_groups < 1 || x.size(1) % num_groups != 0)
-    throw ValueError(fmt::format("[group_norm] {} channels do not divide into {} groups.", x.size(1), num_groups));
+    fail<ValueError>("[group_norm] {} channels do not divide into {} groups.", x.size(1), num_groups);
   if (needs_float32(kernels::layer_norm, x))
     return to(group_norm(widened(x), num_groups, widened(weight), widened(bias), eps), x.dtype());
   const GroupNorm n{num_groups, eps};
@@ -234,13 +197,10 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   LEVIN_TRACE_CALL(instance_norm(x, weight, bias, eps), "instance_norm", {x, weight, bias}, {{"eps", eps}});
   check_floating("instance_norm", x);
   if (x.dim() < 3)
-    throw ShapeError(
-        fmt::format("[instance_norm] the input is {}, expected is (B, C, ...) with one spatial axis or "
-                    "more.",
-                    to_string(x.sizes())));
+    fail<ShapeError>("[instance_norm] the input is {}, expected is (B, C, ...) with one spatial axis or more.",
+                     x.sizes());
   if (x.numel() == x.size(0) * x.size(1) && x.numel() > 0)
-    throw ValueError(fmt::format("[instance_norm] the input {} has one value per channel, whose variance is 0.",
-                                 to_string(x.sizes())));
+    fail<ValueError>("[instance_norm] the input {} has one value per channel, whose variance is 0.", x.sizes());
   if (fits(kernels::group_norm, x, weight, bias))
     return fused_group_norm("instance_norm", x, weight, bias, {x.size(1), eps});
   return scaled_per_channel("instance_norm", normalized_groups(x, x.size(1), eps), weight, bias);
@@ -252,13 +212,11 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
   Axes axes;
   for (int i = 0; i < normalized_shape.size(); ++i) {
     if (first < 0 || x.size(first + i) != normalized_shape[i])
-      throw ShapeError(fmt::format("[rms_norm] the input is {}, which does not end in {}.", to_string(x.sizes()),
-                                   to_string(normalized_shape)));
+      fail<ShapeError>("[rms_norm] the input is {}, which does not end in {}.", x.sizes(), normalized_shape);
     axes.push_back(first + i);
   }
   if (weight.defined() && weight.sizes() != normalized_shape)
-    throw ShapeError(fmt::format("[rms_norm] weight is {}, expected is {}.", to_string(weight.sizes()),
-                                 to_string(normalized_shape)));
+    fail<ShapeError>("[rms_norm] weight is {}, expected is {}.", weight.sizes(), normalized_shape);
   const double spacing = statistics_type(x) == kFloat64 ? std::numeric_limits<double>::epsilon()
                                                         : static_cast<double>(std::numeric_limits<float>::epsilon());
   if (fits(kernels::rms_norm, x, weight) && !axes.empty() && !tracing())
@@ -271,11 +229,9 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
                    {{"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", k}});
   check_floating("local_response_norm", x);
   if (x.dim() < 3)
-    throw ShapeError(
-        fmt::format("[local_response_norm] the input is {}, expected is (B, C, ...) with one spatial axis "
-                    "or more.",
-                    to_string(x.sizes())));
-  if (size < 1) throw ValueError(fmt::format("[local_response_norm] size is {}. Give 1 or more.", size));
+    fail<ShapeError>("[local_response_norm] the input is {}, expected is (B, C, ...) with one spatial axis or more.",
+                     x.sizes());
+  if (size < 1) fail<ValueError>("[local_response_norm] size is {}. Give 1 or more.", size);
   const Tensor squares = reshape(square(x), {x.size(0), x.size(1), -1});
   const Tensor padded = pad(squares, {0, 0, size / 2, (size - 1) / 2});
   const Tensor sums = reshape(sum(unfold(padded, 1, size, 1), -1), x.sizes());

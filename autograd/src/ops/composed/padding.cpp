@@ -1,5 +1,6 @@
 // Padding that repeats places of the tensor: one kernel on the CPU, copies and sums of slices elsewhere.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -11,8 +12,6 @@
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
 #include <levin/kernels/indexing.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -105,10 +104,9 @@ Grads gradient_of_padded(Context& k, const Tensor& g) {
   if (kernels::pad_backward.has(g.device().type) && (g.dtype() == kFloat32 || g.dtype() == kFloat64)) {
     Shape sizes = g.sizes();
     for (const AxisPad& p : pads) sizes[p.axis] = p.size;
-    const Tensor dx = empty(sizes, like(g)), incoming = dense(g);
-    Stream stream = current_stream(g.device());
+    const Tensor dx = empty(sizes, like(g));
     with_positions(pads, [&](auto& axes) {
-      kernels::pad_backward({dx.tensor_view(), incoming.tensor_view(), axes}, stream);
+      launch(kernels::pad_backward, g.device(), {dx.tensor_view(), dense(g).tensor_view(), axes});
     });
     return {dx};
   }
@@ -129,9 +127,9 @@ Tensor padded(const Tensor& x, const AxisPads& pads) {
   for (const AxisPad& p : pads) sizes[p.axis] += p.before + p.after;
   const Tensor y = empty(sizes, like(x));
   if (kernels::pad.has(x.device().type) && !x.is_complex()) {
-    const Tensor from = dense(x);
-    Stream stream = current_stream(x.device());
-    with_positions(pads, [&](auto& axes) { kernels::pad({y.tensor_view(), from.tensor_view(), axes}, stream); });
+    with_positions(pads, [&](auto& axes) {
+      launch(kernels::pad, x.device(), {y.tensor_view(), dense(x).tensor_view(), axes});
+    });
   } else {
     no_grad guard;
     const AxisPad& first = pads[0];
@@ -153,8 +151,7 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
   if (mode == PadMode::constant) return pad(x, pads, value);
   LEVIN_TRACE_CALL(pad(x, pads, mode, value), "pad_mode", {x}, {{"pads", pads}, {"mode", mode}});
   if (pads.size() % 2 != 0 || pads.size() > 2 * x.dim())
-    throw ValueError(fmt::format("[pad] {} numbers for x of {}; give a pair for each of the last axes.", pads.size(),
-                                 to_string(x.sizes())));
+    fail<ValueError>("[pad] {} numbers for x of {}; give a pair for each of the last axes.", pads.size(), x.sizes());
   Tensor y = x;
   AxisPads together;
   for (int pair = 0; 2 * pair < pads.size(); ++pair) {
@@ -164,14 +161,12 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
                           : mode == PadMode::circular ? size
                                                       : std::numeric_limits<int64_t>::max();
     if (before > limit || after > limit || size == 0)
-      throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after,
-                                   axis, size,
-                                   mode == PadMode::reflect    ? "reflect"
-                                   : mode == PadMode::circular ? "circular"
-                                                               : "replicate"));
+      fail<ValueError>("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after, axis, size,
+                       mode == PadMode::reflect    ? "reflect"
+                       : mode == PadMode::circular ? "circular"
+                                                   : "replicate");
     if (before + size + after < 0)
-      throw ValueError(
-          fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));
+      fail<ValueError>("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size);
     if (before == 0 && after == 0) continue;
     if (before >= 0 && after >= 0) {
       together.push_back({mode, axis, size, before, after});

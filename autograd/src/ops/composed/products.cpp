@@ -1,5 +1,6 @@
 // Products of vectors, matrices and tensors.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/complex.h>
@@ -12,8 +13,6 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -24,8 +23,7 @@ using namespace ops;
 namespace {
 
 void require_dims(const char* op, const Argument& x, int dims, const char* shape) {
-  if (x.tensor.dim() != dims)
-    throw ShapeError(fmt::format("[{}] {} is {}, expected is {}.", op, x.name, to_string(x.tensor.sizes()), shape));
+  if (x.tensor.dim() != dims) fail<ShapeError>("[{}] {} is {}, expected is {}.", op, x.name, x.tensor.sizes(), shape);
 }
 
 /// beta * bias + alpha * product; with beta 0 the bias is ignored, even if it is not finite.
@@ -40,8 +38,7 @@ Tensor blend(const Tensor& bias, const Tensor& product, const Scalar& beta, cons
 Tensor dot(const Tensor& a, const Tensor& b) {
   require_dims("dot", {"a", a}, 1, "(N,)");
   require_dims("dot", {"b", b}, 1, "(N,)");
-  if (a.numel() != b.numel())
-    throw ShapeError(fmt::format("[dot] the vectors have {} and {} elements.", a.numel(), b.numel()));
+  if (a.numel() != b.numel()) fail<ShapeError>("[dot] the vectors have {} and {} elements.", a.numel(), b.numel());
   if (a.is_floating()) return matmul(a, b);
   const Tensor products = mul(a, b);
   return sum(products).to(products.dtype());
@@ -80,8 +77,7 @@ Tensor addbmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar
 
 Tensor tensordot(const Tensor& a, const Tensor& b, int64_t axes) {
   if (axes < 0 || axes > std::min(a.dim(), b.dim()))
-    throw ValueError(fmt::format("[tensordot] {} axes cannot be summed of {} and {}.", axes, to_string(a.sizes()),
-                                 to_string(b.sizes())));
+    fail<ValueError>("[tensordot] {} axes cannot be summed of {} and {}.", axes, a.sizes(), b.sizes());
   Shape of_a, of_b;
   for (int64_t i = 0; i < axes; ++i) {
     of_a.push_back(a.dim() - axes + i);
@@ -92,7 +88,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, int64_t axes) {
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Shape& axes_b) {
   if (axes_a.size() != axes_b.size())
-    throw ValueError(fmt::format("[tensordot] {} axes of a and {} of b; give pairs.", axes_a.size(), axes_b.size()));
+    fail<ValueError>("[tensordot] {} axes of a and {} of b; give pairs.", axes_a.size(), axes_b.size());
   const auto summed = [](const Tensor& x, const Shape& axes) {
     Shape wrapped;
     for (const int64_t axis : axes) wrapped.push_back(wrap_axis(axis, x.dim(), "tensordot"));
@@ -104,8 +100,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Sh
   for (int i = 0; i < of_a.size(); ++i) {
     const int64_t n = a.size(of_a[i]);
     if (n != b.size(of_b[i]))
-      throw ShapeError(fmt::format("[tensordot] axis {} of {} and axis {} of {} have different sizes.", axes_a[i],
-                                   to_string(a.sizes()), axes_b[i], to_string(b.sizes())));
+      fail<ShapeError>("[tensordot] axis {} of {} and axis {} of {} have different sizes.", axes_a[i], a.sizes(),
+                       axes_b[i], b.sizes());
     terms *= n;
   }
   for (int i = 0; i < a.dim(); ++i) {
@@ -128,12 +124,10 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Sh
 
 Tensor kron(const Tensor& a, const Tensor& b) {
   const int dims = std::max(a.dim(), b.dim());
-  const auto widened_to = [dims](const Tensor& x) {
-    Shape sizes = Shape::filled(dims - x.dim(), 1);
-    for (const int64_t n : x.sizes()) sizes.push_back(n);
-    return reshape(x, sizes);
+  const auto with_all_axes = [dims](const Tensor& x) {
+    return reshape(x, joined(Shape::filled(dims - x.dim(), 1), x.sizes()));
   };
-  Tensor x = widened_to(a), y = widened_to(b);
+  const Tensor x = with_all_axes(a), y = with_all_axes(b);
   Shape of_x, of_y, result;
   for (int i = 0; i < dims; ++i) {
     of_x.push_back(x.size(i));
@@ -149,8 +143,7 @@ Tensor cross(const Tensor& a, const Tensor& b, int64_t axis) {
   const Shape sizes = broadcast_shapes(a.sizes(), b.sizes(), "cross");
   const Tensor x = expand(a, sizes), y = expand(b, sizes);
   const int along = wrap_axis(axis, sizes.size(), "cross");
-  if (sizes.empty() || sizes[along] != 3)
-    throw ShapeError(fmt::format("[cross] axis {} of {} must have size 3.", axis, to_string(sizes)));
+  if (sizes.empty() || sizes[along] != 3) fail<ShapeError>("[cross] axis {} of {} must have size 3.", axis, sizes);
   const auto turned = [along](const Tensor& t, int64_t by) { return roll(t, {-by}, along); };
   return sub(mul(turned(x, 1), turned(y, 2)), mul(turned(x, 2), turned(y, 1)));
 }
@@ -188,7 +181,7 @@ Tensor product_of(const std::vector<Tensor>& factors, const std::vector<std::vec
 }  // namespace
 
 Tensor multi_dot(std::span<const Tensor> matrices) {
-  if (matrices.size() < 2) throw ValueError(fmt::format("[multi_dot] {} matrices; give two or more.", matrices.size()));
+  if (matrices.size() < 2) fail<ValueError>("[multi_dot] {} matrices; give two or more.", matrices.size());
   std::vector<Tensor> factors(matrices.begin(), matrices.end());
   const bool row = factors.front().dim() == 1, column = factors.back().dim() == 1;
   if (row) factors.front() = unsqueeze(factors.front(), 0);
@@ -207,8 +200,8 @@ Tensor multi_dot(std::initializer_list<Tensor> matrices) { return multi_dot(std:
 
 Tensor matrix_power(const Tensor& x, int64_t n) {
   if (x.dim() < 2 || x.size(-1) != x.size(-2))
-    throw ShapeError(fmt::format("[matrix_power] needs square matrices, x is {}.", to_string(x.sizes())));
-  if (n < 0) throw ValueError(fmt::format("[matrix_power] the power {} is negative; invert x first.", n));
+    fail<ShapeError>("[matrix_power] needs square matrices, x is {}.", x.sizes());
+  if (n < 0) fail<ValueError>("[matrix_power] the power {} is negative; invert x first.", n);
   Tensor result, square = x;
   for (; n > 0; n /= 2) {
     if (n % 2 == 1) result = result.defined() ? matmul(result, square) : square;
@@ -220,8 +213,7 @@ Tensor matrix_power(const Tensor& x, int64_t n) {
 Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias) {
   require_dims("bilinear", {"weight", weight}, 3, "(O, I, J)");
   if (x1.dim() == 0 || x2.dim() == 0 || x1.size(-1) != weight.size(1) || x2.size(-1) != weight.size(2))
-    throw ShapeError(fmt::format("[bilinear] inputs {} and {} do not fit the weight {}.", to_string(x1.sizes()),
-                                 to_string(x2.sizes()), to_string(weight.sizes())));
+    fail<ShapeError>("[bilinear] inputs {} and {} do not fit the weight {}.", x1.sizes(), x2.sizes(), weight.sizes());
   const Tensor y = einsum("...i,oij,...j->...o", {x1, weight, x2});
   return bias.defined() ? add(y, bias) : y;
 }
@@ -243,8 +235,7 @@ constexpr int64_t kManyPoints = 25;
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p) {
   if (a.dim() < 2 || b.dim() < 2 || a.size(-1) != b.size(-1))
-    throw ShapeError(fmt::format("[cdist] needs (..., P, M) and (..., R, M), they are {} and {}.", to_string(a.sizes()),
-                                 to_string(b.sizes())));
+    fail<ShapeError>("[cdist] needs (..., P, M) and (..., R, M), they are {} and {}.", a.sizes(), b.sizes());
   if (p == 2 && a.is_floating() && a.dtype() == b.dtype() && std::max(a.size(-2), b.size(-2)) > kManyPoints &&
       a.size(-1) > 0)
     return distances_by_product(a, b);
@@ -254,8 +245,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
 Tensor rotary_embedding(const Tensor& x, const RotaryOptions& options) {
   check_floating("rotary_embedding", x);
   if (x.dim() < 2 || x.size(-1) % 2 != 0)
-    throw ShapeError(
-        fmt::format("[rotary_embedding] needs (..., T, E) with an even E, x is {}.", to_string(x.sizes())));
+    fail<ShapeError>("[rotary_embedding] needs (..., T, E) with an even E, x is {}.", x.sizes());
   const int64_t steps = x.size(-2), half = x.size(-1) / 2;
   const DType computed = statistics_type(x);
   const TensorOptions as = {.dtype = computed, .device = x.device()};

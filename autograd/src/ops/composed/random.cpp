@@ -1,5 +1,6 @@
 // Random numbers made of uniform and normal ones.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -9,8 +10,6 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 
@@ -46,14 +45,14 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
   no_grad guard;
   check_floating("multinomial", weights, "weights");
   if (weights.dim() < 1 || num_samples < 1)
-    throw ValueError(fmt::format("[multinomial] {} samples of weights {}; at least one of a vector is needed.",
-                                 num_samples, to_string(weights.sizes())));
+    fail<ValueError>("[multinomial] {} samples of weights {}; at least one of a vector is needed.", num_samples,
+                     weights.sizes());
   const Tensor w = widened(weights);
   if (any(logical_not(ge(w, 0))).item<bool>()) throw ValueError("[multinomial] a weight is negative or not a number.");
   const auto choices = amin(count_nonzero(w, -1)).item<int64_t>();
   if (choices < (replacement ? 1 : num_samples))
-    throw ValueError(fmt::format(
-        "[multinomial] {} samples of {} nonzero weights; fewer samples, or replacement = true.", num_samples, choices));
+    fail<ValueError>("[multinomial] {} samples of {} nonzero weights; fewer samples, or replacement = true.",
+                     num_samples, choices);
   if (!replacement) {
     // The largest of w / e with exponential e are a sample without replacement (Efraimidis & Spirakis 2006).
     const Tensor e = exponential_(empty(w.sizes(), like(w)), 1.0, generator);
@@ -125,22 +124,19 @@ Tensor poisson(const Tensor& rate, Generator* generator) {
 
 const Tensor& exponential_(const Tensor& t, double lambd, Generator* generator) {
   no_grad guard;
-  if (!(lambd > 0)) throw ValueError(fmt::format("[exponential_] lambd is {}. Give a positive number.", lambd));
-  t.copy_(mul(log(open_uniform(t.sizes(), computed_like(t), generator)), -1.0 / lambd));
-  return t;
+  if (!(lambd > 0)) fail<ValueError>("[exponential_] lambd is {}. Give a positive number.", lambd);
+  return t.copy_(mul(log(open_uniform(t.sizes(), computed_like(t), generator)), -1.0 / lambd));
 }
 
 const Tensor& cauchy_(const Tensor& t, double median, double sigma, Generator* generator) {
   no_grad guard;
   const Tensor u = open_uniform(t.sizes(), computed_like(t), generator);
-  t.copy_(add(mul(tan(mul(sub(u, 0.5), 3.14159265358979323846)), sigma), median));
-  return t;
+  return t.copy_(add(mul(tan(mul(sub(u, 0.5), 3.14159265358979323846)), sigma), median));
 }
 
 const Tensor& log_normal_(const Tensor& t, double mean, double std, Generator* generator) {
   no_grad guard;
-  t.copy_(exp(normal_(empty(t.sizes(), computed_like(t)), mean, std, generator)));
-  return t;
+  return t.copy_(exp(normal_(empty(t.sizes(), computed_like(t)), mean, std, generator)));
 }
 
 const Tensor& bernoulli_(const Tensor& t, double p, Generator* generator) {
@@ -153,15 +149,14 @@ const Tensor& bernoulli_(const Tensor& t, const Tensor& p, Generator* generator)
 }
 const Tensor& random_(const Tensor& t, int64_t from, int64_t to, Generator* generator) {
   no_grad guard;
-  if (from >= to) throw ValueError(fmt::format("[random_] from {} must be below to {}.", from, to));
+  if (from >= to) fail<ValueError>("[random_] from {} must be below to {}.", from, to);
   return t.copy_(randint(from, to, t.sizes(), {.dtype = kInt64, .device = t.device(), .generator = generator}));
 }
 
 const Tensor& geometric_(const Tensor& t, double p, Generator* generator) {
   no_grad guard;
-  if (!(p > 0 && p < 1)) throw ValueError(fmt::format("[geometric_] p is {}. Give a number between 0 and 1.", p));
-  t.copy_(ceil(div(log(open_uniform(t.sizes(), computed_like(t), generator)), std::log1p(-p))));
-  return t;
+  if (!(p > 0 && p < 1)) fail<ValueError>("[geometric_] p is {}. Give a number between 0 and 1.", p);
+  return t.copy_(ceil(div(log(open_uniform(t.sizes(), computed_like(t), generator)), std::log1p(-p))));
 }
 
 }  // namespace levin

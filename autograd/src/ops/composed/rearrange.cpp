@@ -1,5 +1,6 @@
 // Joining, repeating and moving parts of tensors.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -10,8 +11,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -31,11 +30,11 @@ std::vector<Tensor> each(std::span<const Tensor> tensors, Tensor (*f)(const Tens
 }
 
 void require_tensors(const char* op, std::span<const Tensor> tensors) {
-  if (tensors.empty()) throw ValueError(fmt::format("[{}] the list of tensors is empty; give one at least.", op));
+  if (tensors.empty()) fail<ValueError>("[{}] the list of tensors is empty; give one at least.", op);
 }
 
 void require_vector(const char* op, const Tensor& x) {
-  if (x.dim() > 1) throw ShapeError(fmt::format("[{}] needs vectors, one is {}.", op, to_string(x.sizes())));
+  if (x.dim() > 1) fail<ShapeError>("[{}] needs vectors, one is {}.", op, x.sizes());
 }
 
 }  // namespace
@@ -58,7 +57,7 @@ Tensor block_diag(std::span<const Tensor> tensors) {
   const std::vector<Tensor> blocks = each(tensors, atleast_2d);
   int64_t width = 0, left = 0;
   for (const Tensor& b : blocks) {
-    if (b.dim() != 2) throw ShapeError(fmt::format("[block_diag] needs matrices, one is {}.", to_string(b.sizes())));
+    if (b.dim() != 2) fail<ShapeError>("[block_diag] needs matrices, one is {}.", b.sizes());
     width += b.size(1);
   }
   std::vector<Tensor> rows;
@@ -79,9 +78,7 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, Indexing indexing)
   }
   std::vector<Tensor> grids;
   for (int i = 0; i < n; ++i) {
-    Shape along = Shape::filled(n, 1);
-    along[i] = sizes[i];
-    const Tensor grid = expand(reshape(tensors[static_cast<std::size_t>(i)], along), sizes);
+    const Tensor grid = expand(along_axis(tensors[static_cast<std::size_t>(i)], i, n), sizes);
     grids.push_back(indexing == Indexing::xy && n > 1 ? transpose(grid, 0, 1) : grid);
   }
   return grids;
@@ -94,7 +91,7 @@ Tensor cartesian_prod(std::span<const Tensor> tensors) {
 
 Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   require_vector("combinations", x);
-  if (r < 0) throw ValueError(fmt::format("[combinations] r is {}. Give 0 or more.", r));
+  if (r < 0) fail<ValueError>("[combinations] r is {}. Give 0 or more.", r);
   const int64_t n = x.numel(), first_free = with_replacement ? 0 : 1;
   std::vector<int64_t> chosen(static_cast<std::size_t>(r)), rows;
   for (int64_t i = 0; i < r; ++i) chosen[static_cast<std::size_t>(i)] = i * first_free;
@@ -117,46 +114,37 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
 Tensor repeat(const Tensor& x, const Shape& counts) {
   const int added = counts.size() - x.dim();
   if (added < 0)
-    throw ShapeError(fmt::format("[repeat] {} counts for x of {}; give one for each axis, or use tile().",
-                                 counts.size(), to_string(x.sizes())));
+    fail<ShapeError>("[repeat] {} counts for x of {}; give one for each axis, or use tile().", counts.size(),
+                     x.sizes());
   Shape result;
   for (int i = 0; i < counts.size(); ++i) {
-    if (counts[i] < 0) throw ValueError(fmt::format("[repeat] count {} of axis {} is negative.", counts[i], i));
+    if (counts[i] < 0) fail<ValueError>("[repeat] count {} of axis {} is negative.", counts[i], i);
     const int64_t size = i < added ? 1 : x.size(i - added);
     result.push_back(size * counts[i]);
   }
   // One axis after the other, so that no more than one axis is added at a time.
-  Tensor y = reshape(x, [&] {
-    Shape s = Shape::filled(added, 1);
-    for (const int64_t n : x.sizes()) s.push_back(n);
-    return s;
-  }());
+  Tensor y = reshape(x, joined(Shape::filled(added, 1), x.sizes()));
   for (int i = counts.size() - 1; i >= 0; --i) {
     if (counts[i] == 1) continue;
-    int64_t outer = 1, inner = 1;
-    for (int k = 0; k < i; ++k) outer *= y.size(k);
-    for (int k = i; k < y.dim(); ++k) inner *= y.size(k);
+    const Around a = around(y.sizes(), i);
     Shape sizes = y.sizes();
     sizes[i] *= counts[i];
-    y = reshape(expand(reshape(y, {outer, 1, inner}), {outer, counts[i], inner}), sizes);
+    y = reshape(expand(reshape(y, {a.outer, 1, a.n * a.inner}), {a.outer, counts[i], a.n * a.inner}), sizes);
   }
   return reshape(y, result);
 }
 
 Tensor tile(const Tensor& x, const Shape& counts) {
-  Shape all = Shape::filled(std::max(0, x.dim() - counts.size()), 1);
-  for (const int64_t n : counts) all.push_back(n);
-  return repeat(x, all);
+  return repeat(x, joined(Shape::filled(std::max(0, x.dim() - counts.size()), 1), counts));
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t count, std::optional<int64_t> axis) {
-  if (count < 0) throw ValueError(fmt::format("[repeat_interleave] the count {} is negative.", count));
+  if (count < 0) fail<ValueError>("[repeat_interleave] the count {} is negative.", count);
   const Tensor source = axis && x.dim() > 0 ? x : ravel(x);
   const int along = wrap_axis(axis.value_or(0), source.dim(), "repeat_interleave");
   Shape sizes = source.sizes();
-  int64_t before = 1, after = 1;
-  for (int i = 0; i <= along; ++i) before *= sizes[i];
-  for (int i = along + 1; i < sizes.size(); ++i) after *= sizes[i];
+  const Around a = around(sizes, along);
+  const int64_t before = a.outer * a.n, after = a.inner;
   sizes[along] *= count;
   return reshape(expand(reshape(source, {before, 1, after}), {before, count, after}), sizes);
 }
@@ -167,12 +155,12 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::optional<in
   const Tensor repeats = as_int64("repeat_interleave", {"counts", counts});
   if (repeats.numel() == 1) return repeat_interleave(source, repeats.item<int64_t>(), along);
   if (repeats.dim() != 1 || repeats.numel() != source.size(along))
-    throw ShapeError(fmt::format("[repeat_interleave] counts is {}, but axis {} of {} needs ({},).",
-                                 to_string(counts.sizes()), along, to_string(source.sizes()), source.size(along)));
+    fail<ShapeError>("[repeat_interleave] counts is {}, but axis {} of {} needs ({},).", counts.sizes(), along,
+                     source.sizes(), source.size(along));
   std::vector<int64_t> positions;
   const std::vector<int64_t> list = repeats.to_vector<int64_t>();
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i] < 0) throw ValueError(fmt::format("[repeat_interleave] the count {} is negative.", list[i]));
+    if (list[i] < 0) fail<ValueError>("[repeat_interleave] the count {} is negative.", list[i]);
     positions.insert(positions.end(), static_cast<std::size_t>(list[i]), static_cast<int64_t>(i));
   }
   return index_select(source, along,
@@ -197,7 +185,7 @@ Tensor reshape_as(const Tensor& x, const Tensor& other) { return reshape(x, othe
 
 Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
   if (source.size() != destination.size())
-    throw ValueError(fmt::format("[movedim] {} axes cannot move to {} places.", source.size(), destination.size()));
+    fail<ValueError>("[movedim] {} axes cannot move to {} places.", source.size(), destination.size());
   const Shape from = source.empty() ? Shape() : wrap_axes(source, x.dim(), "movedim");
   const Shape to = source.empty() ? Shape() : wrap_axes(destination, x.dim(), "movedim");
   Shape order = Shape::filled(x.dim(), -1);
@@ -270,13 +258,12 @@ Tensor rolled(const Tensor& x, const Roll& r) {
 Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
   if (axes.empty()) {
     if (shifts.size() != 1)
-      throw ValueError(
-          fmt::format("[roll] {} shifts without axes; give one shift, or an axis for each.", shifts.size()));
+      fail<ValueError>("[roll] {} shifts without axes; give one shift, or an axis for each.", shifts.size());
     return reshape(roll(ravel(x), shifts, 0), x.sizes());
   }
   LEVIN_TRACE_CALL(roll(x, shifts, axes), "roll", {x}, {{"shifts", shifts}, {"axes", axes}});
   if (shifts.size() != axes.size())
-    throw ValueError(fmt::format("[roll] {} shifts for {} axes; give one for each.", shifts.size(), axes.size()));
+    fail<ValueError>("[roll] {} shifts for {} axes; give one for each.", shifts.size(), axes.size());
   Roll total;  // shifts along the same axis add up
   for (int i = 0; i < axes.size(); ++i) {
     const int along = wrap_axis(axes[i], x.dim(), "roll");
@@ -293,7 +280,7 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
 
 Tensor rot90(const Tensor& x, int64_t k, std::array<int64_t, 2> axes) {
   const int a = wrap_axis(axes[0], x.dim(), "rot90"), b = wrap_axis(axes[1], x.dim(), "rot90");
-  if (a == b) throw ValueError(fmt::format("[rot90] axes {} and {} are the same.", axes[0], axes[1]));
+  if (a == b) fail<ValueError>("[rot90] axes {} and {} are the same.", axes[0], axes[1]);
   switch ((k % 4 + 4) % 4) {
     case 1:
       return transpose(flip(x, b), a, b);
@@ -309,7 +296,7 @@ Tensor fliplr(const Tensor& x) { return flip(x, 1); }
 Tensor flipud(const Tensor& x) { return flip(x, 0); }
 
 std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis) {
-  if (size <= 0) throw ValueError(fmt::format("[split] size {} is not positive.", size));
+  if (size <= 0) fail<ValueError>("[split] size {} is not positive.", size);
   const int a = wrap_axis(axis, x.dim(), "split");
   if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
   std::vector<int64_t> sizes;
@@ -318,7 +305,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis) {
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis) {
-  if (chunks <= 0) throw ValueError(fmt::format("[chunk] {} chunks; use 1 or more.", chunks));
+  if (chunks <= 0) fail<ValueError>("[chunk] {} chunks; use 1 or more.", chunks);
   const int64_t length = x.size(axis);
   if (length == 0) return split(x, std::vector<int64_t>(static_cast<std::size_t>(chunks), 0), axis);
   return split(x, std::max<int64_t>(1, (length + chunks - 1) / chunks), axis);
@@ -334,7 +321,7 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
 }
 
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t axis) {
-  if (sections < 1) throw ValueError(fmt::format("[tensor_split] {} sections. Give 1 or more.", sections));
+  if (sections < 1) fail<ValueError>("[tensor_split] {} sections. Give 1 or more.", sections);
   const int along = wrap_axis(axis, x.dim(), "tensor_split");
   const int64_t size = x.size(along);
   std::vector<int64_t> sizes;
@@ -356,25 +343,18 @@ std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& po
 
 namespace {
 
-Shape leading(const Tensor& x, int kept) { return Shape(x.sizes().begin(), x.sizes().end() - kept); }
-Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
-  for (const int64_t n : more) sizes.push_back(n);
-  return sizes;
-}
-
 void check_image(const char* op, const Tensor& x, int64_t factor, bool divides) {
   if (x.dim() < 3 || factor < 1 || !divides)
-    throw ShapeError(fmt::format("[{}] {} does not fit the factor {}.", op, to_string(x.sizes()), factor));
+    fail<ShapeError>("[{}] {} does not fit the factor {}.", op, x.sizes(), factor);
 }
 
 /// Splits along the axis that the rows (1), columns (0) or layers (2) of x have.
 template <class Sections>
 std::vector<Tensor> split_along(const char* op, const Tensor& x, int axis, const Sections& sections) {
-  if (x.dim() <= axis) throw ShapeError(fmt::format("[{}] x is {}, more axes are needed.", op, to_string(x.sizes())));
+  if (x.dim() <= axis) fail<ShapeError>("[{}] x is {}, more axes are needed.", op, x.sizes());
   if constexpr (std::is_same_v<Sections, int64_t>)
     if (sections < 1 || x.size(axis) % sections != 0)
-      throw ValueError(fmt::format("[{}] axis {} of {} does not divide into {} sections.", op, axis,
-                                   to_string(x.sizes()), sections));
+      fail<ValueError>("[{}] axis {} of {} does not divide into {} sections.", op, axis, x.sizes(), sections);
   return tensor_split(x, sections, axis);
 }
 int rows_of(const Tensor& x) { return x.dim() == 1 ? 0 : 1; }

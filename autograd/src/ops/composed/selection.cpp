@@ -1,5 +1,6 @@
 // Diagonals, and reading and writing at positions.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -12,8 +13,6 @@
 #include <levin/autograd/trace.h>
 #include <levin/kernels/indexing.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -24,10 +23,9 @@ using namespace ops;
 // Diagonals
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
-  if (x.dim() < 2)
-    throw ShapeError(fmt::format("[diagonal] {} has no diagonal; two axes are needed.", to_string(x.sizes())));
+  if (x.dim() < 2) fail<ShapeError>("[diagonal] {} has no diagonal; two axes are needed.", x.sizes());
   const int a = wrap_axis(axis1, x.dim(), "diagonal"), b = wrap_axis(axis2, x.dim(), "diagonal");
-  if (a == b) throw ValueError(fmt::format("[diagonal] axes {} and {} are the same.", axis1, axis2));
+  if (a == b) fail<ValueError>("[diagonal] axes {} and {} are the same.", axis1, axis2);
   const int64_t down = std::max<int64_t>(0, -offset), right = std::max<int64_t>(0, offset);
   const int64_t length = std::max<int64_t>(0, std::min(x.size(a) - down, x.size(b) - right));
   Shape sizes, strides;
@@ -53,7 +51,7 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
   if (x.dim() == 0) throw ShapeError("[diag_embed] x has no axis to put on a diagonal.");
   const int dims = x.dim() + 1, a = wrap_axis(axis1, dims, "diag_embed"), b = wrap_axis(axis2, dims, "diag_embed");
-  if (a == b) throw ValueError(fmt::format("[diag_embed] axes {} and {} are the same.", axis1, axis2));
+  if (a == b) fail<ValueError>("[diag_embed] axes {} and {} are the same.", axis1, axis2);
   const int64_t n = x.size(-1), size = n + std::abs(offset);
   // Row i has element i - down in column i - down + right.
   const int64_t down = std::max<int64_t>(0, -offset), right = std::max<int64_t>(0, offset);
@@ -65,13 +63,12 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2)
 }
 
 Tensor diag(const Tensor& x, int64_t offset) {
-  if (x.dim() != 1 && x.dim() != 2)
-    throw ShapeError(fmt::format("[diag] needs a vector or a matrix, x is {}.", to_string(x.sizes())));
+  if (x.dim() != 1 && x.dim() != 2) fail<ShapeError>("[diag] needs a vector or a matrix, x is {}.", x.sizes());
   return x.dim() == 1 ? diag_embed(x, offset) : clone(diagonal(x, offset));
 }
 Tensor diagflat(const Tensor& x, int64_t offset) { return diag_embed(ravel(x), offset); }
 Tensor trace(const Tensor& x) {
-  if (x.dim() != 2) throw ShapeError(fmt::format("[trace] needs a matrix, x is {}.", to_string(x.sizes())));
+  if (x.dim() != 2) fail<ShapeError>("[trace] needs a matrix, x is {}.", x.sizes());
   return sum(diagonal(x));
 }
 
@@ -89,8 +86,7 @@ template <class Part>
 Tensor with_part(const char* op, const Tensor& x, const Tensor& source, const Part& part) {
   const Tensor y = clone(x), place = part(y);
   if (place.sizes() != source.sizes())
-    throw ShapeError(fmt::format("[{}] source is {}, but the part of x has the sizes {}.", op,
-                                 to_string(source.sizes()), to_string(place.sizes())));
+    fail<ShapeError>("[{}] source is {}, but the part of x has the sizes {}.", op, source.sizes(), place.sizes());
   place.copy_(source);
   return y;
 }
@@ -110,7 +106,7 @@ Tensor diagonal_scatter(const Tensor& x, const Tensor& source, int64_t offset, i
 std::vector<Tensor> unravel_index(const Tensor& positions, const Shape& sizes) {
   Tensor rest = as_int64("unravel_index", {"positions", positions});
   if (rest.numel() > 0 && (amin(rest).item<int64_t>() < 0 || amax(rest).item<int64_t>() >= sizes.numel()))
-    throw IndexError(fmt::format("[unravel_index] a position is outside of {} elements.", sizes.numel()));
+    fail<IndexError>("[unravel_index] a position is outside of {} elements.", sizes.numel());
   std::vector<Tensor> indices(static_cast<std::size_t>(sizes.size()));
   for (int a = sizes.size() - 1; a >= 0; --a) {
     indices[static_cast<std::size_t>(a)] = remainder(rest, sizes[a]);
@@ -122,9 +118,9 @@ std::vector<Tensor> unravel_index(const Tensor& positions, const Shape& sizes) {
 Tensor isin(const Tensor& x, const Tensor& test) { return any(eq(unsqueeze(x, -1), ravel(test)), -1); }
 
 Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
-  if (x.dim() != 1) throw ShapeError(fmt::format("[vander] needs a vector, x is {}.", to_string(x.sizes())));
+  if (x.dim() != 1) fail<ShapeError>("[vander] needs a vector, x is {}.", x.sizes());
   const int64_t columns = n.value_or(x.size(0));
-  if (columns < 0) throw ValueError(fmt::format("[vander] n is {}. Give 0 or more.", columns));
+  if (columns < 0) fail<ValueError>("[vander] n is {}. Give 0 or more.", columns);
   const Tensor exponents = arange(columns, {.device = x.device()});
   const Tensor powers = pow(unsqueeze(x, 1), increasing ? exponents : flip(exponents, 0));
   return powers;
@@ -150,8 +146,7 @@ Tensor take(const Tensor& x, const Tensor& index) {
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_t> axis) {
   if (!axis) return gather(ravel(x), 0, ravel(from_front("take_along_dim", index, x.numel())));
   if (x.dim() != index.dim())
-    throw ShapeError(fmt::format("[take_along_dim] index is {}, and x of {} has another number of axes.",
-                                 to_string(index.sizes()), to_string(x.sizes())));
+    fail<ShapeError>("[take_along_dim] index is {}, and x of {} has another number of axes.", index.sizes(), x.sizes());
   const int along = wrap_axis(*axis, x.dim(), "take_along_dim");
   Shape of_x = x.sizes(), of_index = index.sizes();
   of_x[along] = of_index[along] = 1;
@@ -168,10 +163,10 @@ namespace {
 /// Expands the vector of positions along an axis of `sizes`.
 Tensor expanded_index(const char* op, const Tensor& index, const Shape& sizes, int along, int64_t limit) {
   const Tensor i = from_front(op, index, limit);
-  if (i.dim() > 1) throw ShapeError(fmt::format("[{}] index is {}, expected is a vector.", op, to_string(i.sizes())));
-  Shape column = Shape::filled(sizes.size(), 1), whole = sizes;
-  column[along] = whole[along] = i.numel();
-  return contiguous(expand(reshape(i, column), whole));
+  if (i.dim() > 1) fail<ShapeError>("[{}] index is {}, expected is a vector.", op, i.sizes());
+  Shape whole = sizes;
+  whole[along] = i.numel();
+  return contiguous(expand(along_axis(i, along, sizes.size()), whole));
 }
 
 }  // namespace
@@ -186,9 +181,8 @@ Tensor index_copy(const Tensor& x, int64_t axis, const Tensor& index, const Tens
   const int along = wrap_axis(axis, x.dim(), "index_copy");
   const Tensor i = expanded_index("index_copy", index, x.sizes(), along, x.size(along));
   if (source.sizes() != i.sizes())
-    throw ShapeError(fmt::format("[index_copy] source is {}, but {} positions along axis {} of {} need {}.",
-                                 to_string(source.sizes()), index.numel(), axis, to_string(x.sizes()),
-                                 to_string(i.sizes())));
+    fail<ShapeError>("[index_copy] source is {}, but {} positions along axis {} of {} need {}.", source.sizes(),
+                     index.numel(), axis, x.sizes(), i.sizes());
   return scatter(x, along, i, source);
 }
 
@@ -197,8 +191,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   const Tensor chosen = contiguous(expand(mask, sizes)), flat = ravel(chosen).to(kInt64);
   const int64_t count = sum(flat).item<int64_t>();
   if (count > source.numel())
-    throw ShapeError(
-        fmt::format("[masked_scatter] the mask selects {} elements, and source has {}.", count, source.numel()));
+    fail<ShapeError>("[masked_scatter] the mask selects {} elements, and source has {}.", count, source.numel());
   if (count == 0) return clone(expand(x, sizes));
   const Tensor order = reshape(clamp(sub(cumsum(flat, 0), 1), 0), sizes);
   return where(chosen, take(source, order), expand(x, sizes));
@@ -235,9 +228,7 @@ Tensor extremes_by_place(const Tensor& x, int along, const Tensor& index, const 
   if (inside && kernel.has(x.device().type) && x.dtype() != kBool && !x.is_complex() && !tracing()) {
     // Without x itself any value of a place is the first one there.
     const Tensor y = dense(include_self ? clone(x) : scatter(x, along, index, source));
-    const Tensor values = dense(source), at = dense(index);
-    Stream stream = current_stream(x.device());
-    kernel({y.tensor_view(), values.tensor_view(), at.tensor_view(), along}, stream);
+    launch(kernel, x.device(), {y.tensor_view(), dense(source).tensor_view(), dense(index).tensor_view(), along});
     return y;
   }
   // The smallest of floats is the largest of their negatives, so that NaN is the last in order for both.
@@ -273,19 +264,15 @@ Tensor extreme_by_place(const Tensor& x, int along, const Tensor& index, const T
                         bool include_self) {
   const Tensor y = extremes_by_place(x, along, index, source, largest, include_self);
   if (!x.is_floating()) return y;
-  if (Context* c = record("scatter_extreme", y, {x, source}, gradients_of_extremes)) {
-    c->save(x, source, index);
-    c->save_output(y);
-    c->set(ExtremesByPlace{along, include_self});
-  }
+  if (Context* c = record("scatter_extreme", y, {x, source}, gradients_of_extremes))
+    c->save(x, source, index).save_output(y).set(ExtremesByPlace{along, include_self});
   return y;
 }
 
 }  // namespace
 
 const Tensor& embedding_renorm_(const Tensor& weight, const Tensor& index, double max_norm, double norm_type) {
-  if (!(max_norm > 0))
-    throw ValueError(fmt::format("[embedding_renorm_] max_norm is {}. Give a positive number.", max_norm));
+  if (!(max_norm > 0)) fail<ValueError>("[embedding_renorm_] max_norm is {}. Give a positive number.", max_norm);
   no_grad guard;
   const Tensor rows = ravel(as_int64("embedding_renorm_", {"index", index}));
   const Tensor taken = index_select(weight, 0, rows), size = norm(taken, norm_type, 1, true);
@@ -306,8 +293,7 @@ Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const 
   for (int i = 0; i < source.dim() && i < places.dim(); ++i)
     if (places.size(i) < source.size(i)) values = narrow(values, i, 0, places.size(i));
   if (values.sizes() != places.sizes())
-    throw ShapeError(fmt::format("[scatter_reduce] source {} does not cover index {}.", to_string(source.sizes()),
-                                 to_string(index.sizes())));
+    fail<ShapeError>("[scatter_reduce] source {} does not cover index {}.", source.sizes(), index.sizes());
   if (reduce == ScatterReduce::prod) return products_by_place(x, along, places, values, include_self);
   if (reduce == ScatterReduce::amax || reduce == ScatterReduce::amin)
     return extreme_by_place(x, along, places, values, reduce == ScatterReduce::amax, include_self);

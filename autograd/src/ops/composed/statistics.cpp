@@ -1,5 +1,6 @@
 // Order statistics, scans and counts, composed of sorts, reductions and scatters.
 
+#include "../../errors.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -10,8 +11,6 @@
 #include <levin/autograd/ops/view.h>
 
 #include <levin/autograd/ops/matmul.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -60,8 +59,7 @@ std::pair<Tensor, int> along(const char* op, const Tensor& x, std::optional<int6
 ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
   const auto [source, at] = along("kthvalue", x, x.dim() > 0 ? std::optional(axis) : std::nullopt);
   if (k < 1 || k > source.size(at))
-    throw ValueError(fmt::format("[kthvalue] k is {}, but axis {} of {} has {} elements.", k, axis,
-                                 to_string(x.sizes()), source.size(at)));
+    fail<ValueError>("[kthvalue] k is {}, but axis {} of {} has {} elements.", k, axis, x.sizes(), source.size(at));
   const Tensor index = narrow(sort(source.detach(), at).indices, at, k - 1, 1);
   const ValuesIndices result = {gather(source, at, index), index};
   if (x.dim() == 0) return {reshape(result.values, {}), reshape(result.indices, {})};
@@ -71,7 +69,7 @@ ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
 ValuesIndices median(const Tensor& x, int64_t axis, bool keepdim) {
   const int at = wrap_axis(axis, x.dim(), "median");
   const int64_t size = x.dim() > 0 ? x.size(at) : 1;
-  if (size == 0) throw ShapeError(fmt::format("[median] axis {} of {} is empty.", axis, to_string(x.sizes())));
+  if (size == 0) fail<ShapeError>("[median] axis {} of {} is empty.", axis, x.sizes());
   ValuesIndices middle = kthvalue(x, (size + 1) / 2, at, keepdim);
   if (!x.is_floating() || x.dim() == 0) return middle;
   const Tensor missing = isnan(x), first = argmax(missing.to(kInt64), at, true);
@@ -103,8 +101,8 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, b
   check_floating("quantile", x);
   const auto [source, at] = along("quantile", x, axis);
   const int64_t n = source.size(at);
-  if (q.dim() > 1) throw ShapeError(fmt::format("[quantile] q is {}, expected is () or (Q,).", to_string(q.sizes())));
-  if (n == 0) throw ShapeError(fmt::format("[quantile] x of {} is empty.", to_string(x.sizes())));
+  if (q.dim() > 1) fail<ShapeError>("[quantile] q is {}, expected is () or (Q,).", q.sizes());
+  if (n == 0) fail<ShapeError>("[quantile] x of {} is empty.", x.sizes());
   if (any(logical_not(logical_and(ge(q, 0), le(q, 1)))).item<bool>())
     throw ValueError("[quantile] q has an element outside [0, 1].");
   const Tensor sorted = movedim(sort(source, at).values, at, -1);  // (..., n)
@@ -147,7 +145,7 @@ Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis, bool kee
 ValuesIndices nanmedian(const Tensor& x, int64_t axis, bool keepdim) {
   if (!x.is_floating() || x.dim() == 0) return median(x, axis, keepdim);
   const int at = wrap_axis(axis, x.dim(), "nanmedian");
-  if (x.size(at) == 0) throw ShapeError(fmt::format("[nanmedian] axis {} of {} is empty.", axis, to_string(x.sizes())));
+  if (x.size(at) == 0) fail<ShapeError>("[nanmedian] axis {} of {} is empty.", axis, x.sizes());
   // NaN comes last in the order.
   const Tensor order = argsort(x.detach(), at), count = sum(logical_not(isnan(x)), at, true);
   const Tensor middle = clamp(floor_divide(sub(count, 1), 2), 0);
@@ -157,8 +155,7 @@ ValuesIndices nanmedian(const Tensor& x, int64_t axis, bool keepdim) {
 Tensor nanmedian(const Tensor& x) { return x.dim() == 0 ? clone(x) : nanmedian(ravel(x), 0).values; }
 
 Tensor cov(const Tensor& x, int64_t correction) {
-  if (x.dim() > 2)
-    throw ShapeError(fmt::format("[cov] x is {}, expected is (variables, observations).", to_string(x.sizes())));
+  if (x.dim() > 2) fail<ShapeError>("[cov] x is {}, expected is (variables, observations).", x.sizes());
   const Tensor rows = x.dim() == 2 ? x : reshape(x, {1, -1});
   const Tensor values = x.is_floating() ? rows : rows.to(kFloat32);
   const Tensor centered = sub(values, mean(values, 1, true));
@@ -178,7 +175,7 @@ Tensor corrcoef(const Tensor& x) {
 Tensor diff(const Tensor& x, int64_t n, int64_t axis) {
   const int at = wrap_axis(axis, x.dim(), "diff");
   if (x.dim() == 0) throw ShapeError("[diff] x has no axis.");
-  if (n < 0) throw ValueError(fmt::format("[diff] n is {}. Give 0 or more.", n));
+  if (n < 0) fail<ValueError>("[diff] n is {}. Give 0 or more.", n);
   Tensor y = x;
   for (; n > 0; --n) {
     const int64_t size = std::max<int64_t>(0, y.size(at) - 1);
@@ -196,12 +193,7 @@ Tensor trapezoid(const Tensor& y, double dx, int64_t axis) {
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t axis) {
   const int at = wrap_axis(axis, y.dim(), "trapezoid");
   const int64_t n = std::max<int64_t>(0, y.size(at) - 1);
-  Tensor widths = diff(x, 1, x.dim() == 1 ? 0 : at);
-  if (x.dim() == 1) {
-    Shape sizes = Shape::filled(y.dim(), 1);
-    sizes[at] = widths.numel();
-    widths = reshape(widths, sizes);
-  }
+  const Tensor widths = x.dim() == 1 ? along_axis(diff(x), at, y.dim()) : diff(x, 1, at);
   return mul(sum(mul(add(narrow(y, at, y.size(at) - n, n), narrow(y, at, 0, n)), widths), at), 0.5);
 }
 
@@ -216,14 +208,13 @@ Tensor cumulative_trapezoid(const Tensor& y, double dx, int64_t axis) {
 
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   const Tensor numbers = as_int64("bincount", {"x", x.dtype() == kBool || x.is_floating() ? x : to(x, kInt64)});
-  if (x.dim() != 1) throw ShapeError(fmt::format("[bincount] needs a vector, x is {}.", to_string(x.sizes())));
+  if (x.dim() != 1) fail<ShapeError>("[bincount] needs a vector, x is {}.", x.sizes());
   if (weights.defined() && weights.sizes() != x.sizes())
-    throw ShapeError(
-        fmt::format("[bincount] weights is {}, and x is {}.", to_string(weights.sizes()), to_string(x.sizes())));
+    fail<ShapeError>("[bincount] weights is {}, and x is {}.", weights.sizes(), x.sizes());
   int64_t bins = minlength;
   if (x.numel() > 0) {
     const auto lowest = amin(numbers).item<int64_t>();
-    if (lowest < 0) throw ValueError(fmt::format("[bincount] x has the negative number {}.", lowest));
+    if (lowest < 0) fail<ValueError>("[bincount] x has the negative number {}.", lowest);
     bins = std::max(bins, amax(numbers).item<int64_t>() + 1);
   }
   const TensorOptions as = {.dtype = weights.defined() ? weights.dtype() : kInt64, .device = x.device()};
@@ -232,7 +223,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
 
 Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
   check_floating("histc", x);
-  if (bins < 1) throw ValueError(fmt::format("[histc] bins is {}. Give 1 or more.", bins));
+  if (bins < 1) fail<ValueError>("[histc] bins is {}. Give 1 or more.", bins);
   const Tensor values = ravel(x.detach());
   if (min == max && x.numel() > 0) {
     min = amin(values).item<double>();
@@ -243,7 +234,7 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
     max += 1;
   }
   if (!(min < max) || !std::isfinite(max - min))
-    throw ValueError(fmt::format("[histc] the range [{}, {}] is not a finite interval.", min, max));
+    fail<ValueError>("[histc] the range [{}, {}] is not a finite interval.", min, max);
   const Tensor inside = logical_and(ge(values, min), le(values, max));
   const Tensor place = floor(mul(div(sub(values, min), max - min), bins));
   const Tensor index = to(clamp(masked_fill(place, logical_not(inside), 0), 0, bins - 1), kInt64);
@@ -261,7 +252,7 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool ri
 }
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
   if (boundaries.dim() != 1)
-    throw ShapeError(fmt::format("[bucketize] boundaries is {}, expected is a vector.", to_string(boundaries.sizes())));
+    fail<ShapeError>("[bucketize] boundaries is {}, expected is a vector.", boundaries.sizes());
   return searchsorted(boundaries, x, right);
 }
 

@@ -2,13 +2,13 @@
 // to the other operand is composed of public operations, so that gradients of any order work.
 
 #include "../../autograd_meta.h"
+#include "../../errors.h"
 #include "../autocast.h"
+#include "../values.h"
 #include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 #include <limits>
 #include <numbers>
@@ -45,10 +45,8 @@ Tensor apply(const Slope& slope, const Tensor& g, const Tensor& v, double p0, do
           if (second.defined()) grads[1] = mul(mul(gg, k.saved(0)), second);
         }
         return grads;
-      })) {
-    c->save(c->needs(1) ? g : Tensor(), v);
-    c->set(SlopeState{&slope, p0, p1});
-  }
+      }))
+    c->save(c->needs(1) ? g : Tensor(), v).set(SlopeState{&slope, p0, p1});
   return r;
 }
 
@@ -62,8 +60,7 @@ Grads slope_backward(Context& k, const Tensor& g) {
   const SlopeState s = k.get<SlopeState>();
   const Tensor v = k.saved(0);
   if (!can_overwrite(g, v)) return {apply(*s.slope, g, v, s.p0, s.p1)};
-  Stream stream = current_stream(g.device());
-  s.slope->kernel({g.tensor_view(), g.tensor_view(), v.tensor_view(), g.dtype(), s.p0, s.p1}, stream);
+  launch(s.slope->kernel, g.device(), {g.tensor_view(), g.tensor_view(), v.tensor_view(), g.dtype(), s.p0, s.p1});
   end_in_place(g);
   return {g};
 }
@@ -138,6 +135,17 @@ Tensor logsigmoid_second(const Tensor& x) {
                                          Saved::saved};
 #include <levin/kernels/elementwise_rows.h>
 
+void require_floating(const char* op, const Tensor& x) {
+  if (!x.is_floating())
+    fail<DTypeError>("[{}] {} has no such function; convert it with x.to(kFloat32).", op, x.dtype());
+}
+
+/// Computes an activation that integers do not have.
+Tensor activate_floating(const Activation& f, const Tensor& x, double p0 = 0, double p1 = 0) {
+  require_floating(f.kernel.name(), x);
+  return activate(f, x, p0, p1);
+}
+
 /// Returns the activation of this kernel if its gradient needs the result alone, else null.
 const Activation* activation_of_result(const kernels::UnaryKernel& kernel) {
   for (const Activation* f : {&relu_activation, &sigmoid_activation, &tanh_activation})
@@ -154,15 +162,12 @@ void overwrite(const char* name, const Activation& f, const Tensor& x) {
     old = alias(x, x.sizes(), x.strides(), x.storage_offset());
     if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
   }
-  Stream stream = current_stream(x.device());
-  f.kernel({x.tensor_view(), x.tensor_view()}, stream);
+  launch(f.kernel, x.device(), {x.tensor_view(), x.tensor_view()});
   end_in_place(x);
   if (!recorded) return;
   Tensor result = alias(x, x.sizes(), x.strides(), x.storage_offset());
-  if (Context* c = record(f.kernel.name(), result, {old}, slope_backward)) {
-    c->save_output(result);
-    c->set(SlopeState{&f.slope, 0, 0});
-  }
+  if (Context* c = record(f.kernel.name(), result, {old}, slope_backward))
+    c->save_output(result).set(SlopeState{&f.slope, 0, 0});
   adopt_history(name, x, result);
 }
 
@@ -171,13 +176,6 @@ Tensor activate_value(const Activation& f, const Tensor& x) {
   if (!x.is_floating() || !is_spare(x)) return activate(f, x);
   overwrite(f.kernel.name(), f, x);
   return x;
-}
-
-void require_floating(const char* op, const Tensor& x) {
-  if (!x.is_floating()) {
-    throw DTypeError(
-        fmt::format("[{}] {} has no such function; convert it with x.to(kFloat32).", op, name_of(x.dtype())));
-  }
 }
 
 }  // namespace
@@ -196,60 +194,25 @@ Tensor relu(Tensor x) {
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
-  require_floating("leaky_relu", x);
-  return activate(leaky_relu_activation, x, negative_slope);
+  return activate_floating(leaky_relu_activation, x, negative_slope);
 }
-
-Tensor elu(const Tensor& x, double alpha) {
-  require_floating("elu", x);
-  return activate(elu_activation, x, alpha);
-}
-
-Tensor selu(const Tensor& x) {
-  require_floating("selu", x);
-  return activate(selu_activation, x);
-}
-
-Tensor hardsigmoid(const Tensor& x) {
-  require_floating("hardsigmoid", x);
-  return activate(hardsigmoid_activation, x);
-}
-
-Tensor hardswish(const Tensor& x) {
-  require_floating("hardswish", x);
-  return activate(hardswish_activation, x);
-}
-
-Tensor mish(const Tensor& x) {
-  require_floating("mish", x);
-  return activate(mish_activation, x);
-}
-
-Tensor softsign(const Tensor& x) {
-  require_floating("softsign", x);
-  return activate(softsign_activation, x);
-}
+Tensor elu(const Tensor& x, double alpha) { return activate_floating(elu_activation, x, alpha); }
+Tensor selu(const Tensor& x) { return activate_floating(selu_activation, x); }
+Tensor hardsigmoid(const Tensor& x) { return activate_floating(hardsigmoid_activation, x); }
+Tensor hardswish(const Tensor& x) { return activate_floating(hardswish_activation, x); }
+Tensor mish(const Tensor& x) { return activate_floating(mish_activation, x); }
+Tensor softsign(const Tensor& x) { return activate_floating(softsign_activation, x); }
+Tensor silu(const Tensor& x) { return activate_floating(silu_activation, x); }
+Tensor logsigmoid(const Tensor& x) { return activate_floating(logsigmoid_activation, x); }
 
 Tensor gelu(const Tensor& x, Approximate approximate) {
   require_floating("gelu", x);
-  return approximate == Approximate::none ? activate(gelu_activation, x)
-                                          : activate(gelu_tanh_activation, x);
-}
-
-Tensor silu(const Tensor& x) {
-  require_floating("silu", x);
-  return activate(silu_activation, x);
+  return activate(approximate == Approximate::none ? gelu_activation : gelu_tanh_activation, x);
 }
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
   LEVIN_AUTOCAST(float32, softplus, x, beta, threshold);
-  require_floating("softplus", x);
-  return activate(softplus_activation, x, beta, threshold);
-}
-
-Tensor logsigmoid(const Tensor& x) {
-  require_floating("logsigmoid", x);
-  return activate(logsigmoid_activation, x);
+  return activate_floating(softplus_activation, x, beta, threshold);
 }
 
 Tensor sigmoid(Tensor x) { return activate_value(sigmoid_activation, x); }

@@ -1,13 +1,12 @@
 // Arithmetic of two tensors, or of a tensor and a number.
 
+#include "../../errors.h"
 #include "../autocast.h"
 #include "../spectral/complex.h"
 #include "common.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 
@@ -123,10 +122,8 @@ Tensor rdiv(const Tensor& a, const Scalar& b) {
   if (Context* c = record("rdiv", y, {a}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor divisor = k.saved(0);
         return {neg(mul(g, div(rdiv(divisor, k.get<Scalar>()), divisor)))};
-      })) {
-    c->save(a);
-    c->set(b);
-  }
+      }))
+    c->save(a).set(b);
   return y;
 }
 
@@ -205,7 +202,7 @@ Tensor pow(const Tensor& base, const Scalar& exponent) {
   refuse_bool("pow", t, "x.to(kInt64)");
   const double e = exponent.to<double>();
   if (!is_floating(t) && e < 0) {
-    throw ValueError(fmt::format("[pow] integers to the negative power {} are not integers; use x.to(kFloat32).", e));
+    fail<ValueError>("[pow] integers to the negative power {} are not integers; use x.to(kFloat32).", e);
   }
   const bool same = t == base.dtype() && is_floating(t);
   Tensor y = same && e == 2.0    ? unary(kernels::square, base, t)
@@ -219,10 +216,8 @@ Tensor pow(const Tensor& base, const Scalar& exponent) {
         const Tensor b = k.saved(0);
         if (n == 0.0) return {zeros_like(g)};
         return {mul(g, n == 1.0 ? ones_like(b) : n == 2.0 ? mul(b, 2.0) : mul(pow(b, n - 1.0), n))};
-      })) {
-    c->save(base);
-    c->set(e);
-  }
+      }))
+    c->save(base).set(e);
   return y;
 }
 
@@ -231,31 +226,24 @@ namespace {
 /// Returns the gradient for the larger of the two; each gets half where they are equal.
 Tensor half_at_ties(const Tensor& g, const Tensor& a, const Tensor& b) { return where(eq(a, b), mul(g, 0.5), g); }
 
+/// Computes the maximum or minimum of the two; `loses` tells where the first one is not the result.
+template <Tensor (*loses)(const Tensor&, const Tensor&)>
+Tensor extremum_of(const kernels::BinaryKernel& kernel, const Tensor& a, const Tensor& b) {
+  const DType t = result_type(a, b);
+  Tensor y = binary(kernel, kernel.name(), a, b, t, t);
+  if (Context* c = record(kernel.name(), y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor x = k.saved(0), z = k.saved(1), half = half_at_ties(g, x, z);
+        return {k.needs(0) ? masked_fill(half, loses(x, z), 0) : Tensor(),
+                k.needs(1) ? masked_fill(half, loses(z, x), 0) : Tensor()};
+      }))
+    c->save(a, b);
+  return y;
+}
+
 }  // namespace
 
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  const DType t = result_type(a, b);
-  Tensor y = binary(kernels::maximum, "maximum", a, b, t, t);
-  if (Context* c = record("maximum", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor x = k.saved(0), z = k.saved(1), half = half_at_ties(g, x, z);
-        return {k.needs(0) ? masked_fill(half, lt(x, z), 0) : Tensor(),
-                k.needs(1) ? masked_fill(half, gt(x, z), 0) : Tensor()};
-      }))
-    c->save(a, b);
-  return y;
-}
-
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  const DType t = result_type(a, b);
-  Tensor y = binary(kernels::minimum, "minimum", a, b, t, t);
-  if (Context* c = record("minimum", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor x = k.saved(0), z = k.saved(1), half = half_at_ties(g, x, z);
-        return {k.needs(0) ? masked_fill(half, gt(x, z), 0) : Tensor(),
-                k.needs(1) ? masked_fill(half, lt(x, z), 0) : Tensor()};
-      }))
-    c->save(a, b);
-  return y;
-}
+Tensor maximum(const Tensor& a, const Tensor& b) { return extremum_of<lt>(kernels::maximum, a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return extremum_of<gt>(kernels::minimum, a, b); }
 
 namespace {
 
@@ -301,10 +289,8 @@ Tensor hypot(const Tensor& a, const Tensor& b) {
         const Tensor length = k.saved(2);
         return {k.needs(0) ? mul(g, div(k.saved(0), length)) : Tensor(),
                 k.needs(1) ? mul(g, div(k.saved(1), length)) : Tensor()};
-      })) {
-    c->save(a, b);
-    c->save_output(y);
-  }
+      }))
+    c->save(a, b).save_output(y);
   return y;
 }
 
@@ -316,17 +302,15 @@ Tensor polygamma_of(double n, const Tensor& x) {
   Tensor y = binary(kernels::polygamma, "polygamma", order, x, t, t);
   if (Context* c = record("polygamma", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(g, polygamma_of(k.get<double>() + 1, k.saved(0)))};
-      })) {
-    c->save(x);
-    c->set(n);
-  }
+      }))
+    c->save(x).set(n);
   return y;
 }
 
 }  // namespace
 
 Tensor polygamma(int64_t n, const Tensor& x) {
-  if (n < 0) throw ValueError(fmt::format("[polygamma] n is {}. Give 0 or more.", n));
+  if (n < 0) fail<ValueError>("[polygamma] n is {}. Give 0 or more.", n);
   return polygamma_of(static_cast<double>(n), x);
 }
 Tensor digamma(const Tensor& x) { return polygamma_of(0, x); }

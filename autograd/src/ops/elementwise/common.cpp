@@ -1,10 +1,11 @@
 #include "common.h"
 
+#include "../../errors.h"
+#include "../values.h"
+
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 namespace levin::ops {
 
@@ -29,12 +30,6 @@ void refuse_complex(const char* op, const Tensor& x) {
   if (x.is_complex()) [[unlikely]] levin::detail::refuse_dtype(op, x.dtype(), "real types");
 }
 
-void run(const kernels::BinaryKernel& kernel, const Tensor& y, const TensorView& a, const TensorView& b, DType compute,
-         double p0, double p1) {
-  Stream stream = current_stream(y.device());
-  kernel({y.tensor_view(), a, b, compute, p0, p1}, stream);
-}
-
 }  // namespace
 
 DType result_type(const Tensor& a, const Tensor& b) {
@@ -48,21 +43,21 @@ DType result_type(const Tensor& a, const Tensor& b) {
 
 Device common_device(const char* op, const Tensor& a, const Tensor& b) {
   if (a.device() != b.device()) [[unlikely]] {
-    throw DeviceError(fmt::format("[{}] the operands are on {} and {}; move one with x.to(device).", op,
-                                  to_string(a.device()), to_string(b.device())));
+    fail<DeviceError>("[{}] the operands are on {} and {}; move one with x.to(device).", op, a.device(), b.device());
   }
   return a.device();
 }
 
 void refuse_bool(const char* op, DType t, const char* instead) {
   if (t == DType::boolean) [[unlikely]]
-    throw DTypeError(fmt::format("[{}] bool is not accepted; use {}.", op, instead));
+    fail<DTypeError>("[{}] bool is not accepted; use {}.", op, instead);
 }
 
 DType bits_type(const char* op, DType t) {
   if (is_floating(t)) [[unlikely]] {
-    throw DTypeError(fmt::format("[{}] {} is not accepted, only bool and integers; compare first, e.g. (x > 0) & m, or "
-                                 "use x.to(kInt64).", op, name_of(t)));
+    fail<DTypeError>(
+        "[{}] {} is not accepted, only bool and integers; compare first, e.g. (x > 0) & m, or use x.to(kInt64).", op,
+        t);
   }
   return t;
 }
@@ -76,8 +71,7 @@ bool is_exact_parameter(const Scalar& value, DType t) {
 
 void check_factor(const char* op, const Scalar& factor, DType t) {
   if (factor.is_floating() && !is_differentiable(t)) {
-    throw DTypeError(fmt::format("[{}] a floating factor does not fit {} tensors; use an integer or x.to(kFloat32).",
-                                 op, name_of(t)));
+    fail<DTypeError>("[{}] a floating factor does not fit {} tensors; use an integer or x.to(kFloat32).", op, t);
   }
 }
 
@@ -90,9 +84,7 @@ Tensor fresh(const Shape& sizes, DType dtype, Device device) {
 Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0, double p1) {
   refuse_complex(kernel.name(), x);
   Tensor y = fresh(x.sizes(), out, x.device());
-  Stream stream = current_stream(y.device());
-  const Tensor source = readable(x);
-  kernel({y.tensor_view(), source.tensor_view(), p0, p1}, stream);
+  launch(kernel, y.device(), {y.tensor_view(), readable(x).tensor_view(), p0, p1});
   LEVIN_TRACE(kernel.name(), {x}, {y}, {{"p0", p0}, {"p1", p1}});
   return y;
 }
@@ -103,8 +95,7 @@ Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor&
   const Device device = common_device(op, a, b);
   Tensor y = a.sizes() == b.sizes() ? fresh(a.sizes(), out, device)
                                     : fresh(broadcast_shapes(a.sizes(), b.sizes(), op), out, device);
-  const Tensor left = readable(a), right = readable(b);
-  run(kernel, y, left.tensor_view(), right.tensor_view(), compute, p0, p1);
+  launch(kernel, device, {y.tensor_view(), readable(a).tensor_view(), readable(b).tensor_view(), compute, p0, p1});
   LEVIN_TRACE(kernel.name(), {a, b}, {y}, {{"compute", compute}, {"p0", p0}, {"p1", p1}});
   return y;
 }
@@ -114,7 +105,7 @@ Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar
   refuse_complex(kernel.name(), x);
   Tensor y = fresh(x.sizes(), out, x.device());
   const TensorView n = number(value, compute), v = x.tensor_view();
-  run(kernel, y, swapped ? n : v, swapped ? v : n, compute, p0, 0.0);
+  launch(kernel, y.device(), {y.tensor_view(), swapped ? n : v, swapped ? v : n, compute, p0, 0.0});
   LEVIN_TRACE(kernel.name(), {x}, {y},
               {{"compute", compute}, {"p0", p0}, {"value", value}, {"swapped", swapped}});
   return y;
@@ -127,8 +118,7 @@ Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tenso
   common_device(op, a, c);
   const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), op), c.sizes(), op);
   Tensor y = fresh(sizes, compute, device);
-  Stream stream = current_stream(device);
-  kernel({y.tensor_view(), a.tensor_view(), b.tensor_view(), c.tensor_view(), compute, p0}, stream);
+  launch(kernel, device, {y.tensor_view(), a.tensor_view(), b.tensor_view(), c.tensor_view(), compute, p0});
   LEVIN_TRACE(kernel.name(), {a, b, c}, {y}, {{"compute", compute}, {"p0", p0}});
   return y;
 }

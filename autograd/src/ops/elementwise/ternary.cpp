@@ -1,12 +1,12 @@
 // where, masked_fill and arithmetic of three tensors.
 
+#include "../../errors.h"
 #include "../autocast.h"
+#include "../values.h"
 #include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/trace.h>
-
-#include <fmt/format.h>
 
 namespace levin {
 
@@ -16,8 +16,7 @@ namespace {
 
 void check_condition(const char* op, const Tensor& condition) {
   if (condition.dtype() != kBool) {
-    throw DTypeError(fmt::format("[{}] the condition is {}, not bool; compare it first, e.g. c != 0.", op,
-                                 name_of(condition.dtype())));
+    fail<DTypeError>("[{}] the condition is {}, not bool; compare it first, e.g. c != 0.", op, condition.dtype());
   }
 }
 
@@ -32,8 +31,7 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const T
     sizes = broadcast_shapes(sizes, x->sizes(), "where");
   }
   Tensor y = fresh(sizes, t, condition.device());
-  Stream stream = current_stream(y.device());
-  kernels::where({y.tensor_view(), condition.tensor_view(), va, vb, t}, stream);
+  launch(kernels::where, y.device(), {y.tensor_view(), condition.tensor_view(), va, vb, t});
   LEVIN_TRACE("where", {condition, a, b}, {y}, {{"a", a_number}, {"b", b_number}});
   if (Context* c = record("where", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         return {k.needs(0) ? where(k.saved(0), g, 0) : Tensor(), k.needs(1) ? where(k.saved(0), 0, g) : Tensor()};
@@ -73,9 +71,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   check_condition("masked_fill", mask);
   const Device device = common_device("masked_fill", x, mask);
   Tensor y = fresh(broadcast_shapes(x.sizes(), mask.sizes(), "masked_fill"), x.dtype(), device);
-  Stream stream = current_stream(device);
-  kernels::where(
-      {y.tensor_view(), mask.tensor_view(), TensorView::number(value, x.dtype()), x.tensor_view(), x.dtype()}, stream);
+  launch(kernels::where, device,
+         {y.tensor_view(), mask.tensor_view(), TensorView::number(value, x.dtype()), x.tensor_view(), x.dtype()});
   LEVIN_TRACE("where", {mask, Tensor(), x}, {y}, {{"a", value}, {"b", 0}});
   if (Context* c = record("masked_fill", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {masked_fill(g, k.saved(0), 0)};
@@ -112,10 +109,8 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
         const double v = k.get<double>();
         return {k.needs(0) ? g : Tensor(), k.needs(1) ? mul(mul(g, k.saved(1)), v) : Tensor(),
                 k.needs(2) ? mul(mul(g, k.saved(0)), v) : Tensor()};
-      })) {
-    context->save(context->needs(2) ? b : Tensor(), context->needs(1) ? c : Tensor());
-    context->set(value.to<double>());
-  }
+      }))
+    context->save(context->needs(2) ? b : Tensor(), context->needs(1) ? c : Tensor()).set(value.to<double>());
   return y;
 }
 
@@ -129,10 +124,8 @@ Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
         const Tensor scaled = mul(g, k.get<double>());
         return {k.needs(0) ? g : Tensor(), k.needs(1) ? div(scaled, divisor) : Tensor(),
                 k.needs(2) ? neg(mul(scaled, div(div(wide(0), divisor), divisor))) : Tensor()};
-      })) {
-    context->save(context->needs(2) ? b : Tensor(), c);
-    context->set(value.to<double>());
-  }
+      }))
+    context->save(context->needs(2) ? b : Tensor(), c).set(value.to<double>());
   return y;
 }
 

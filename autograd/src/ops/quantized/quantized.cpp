@@ -1,5 +1,6 @@
 // Products with int8 weights: the CPU has kernels, other devices compose the same values from float32 operations.
 
+#include "../../errors.h"
 #include "autograd/src/ops/values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -10,8 +11,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/kernels/quantized/int8.h>
-
-#include <fmt/format.h>
 
 #include <cfloat>
 #include <limits>
@@ -30,24 +29,21 @@ void check_weight(const char* op, const Tensor& x, const Tensor& weight, const T
   check_floating(op, scale, "scale");
   if (bias.defined()) check_floating(op, bias, "bias");
   if (weight.dtype() != kInt8)
-    throw DTypeError(
-        fmt::format("[{}] weight is {}; make it int8 with quantize_weight_int8.", op, name_of(weight.dtype())));
+    fail<DTypeError>("[{}] weight is {}; make it int8 with quantize_weight_int8.", op, weight.dtype());
   Shape sizes = Shape::filled(dims, 1);
   if (weight.dim() == dims) sizes[0] = weight.sizes()[0];
   if (weight.dim() != dims || scale.sizes() != sizes || (bias.defined() && bias.sizes() != Shape{sizes[0]}))
-    throw ShapeError(fmt::format("[{}] weight is {}, scale {}, bias {}: a weight of {} dimensions has a scale and a "
-                                 "bias for each output channel.",
-                                 op, to_string(weight.sizes()), to_string(scale.sizes()),
-                                 bias.defined() ? to_string(bias.sizes()) : "undefined", dims));
-  if (x.device() != weight.device())
-    throw DeviceError(fmt::format("[{}] x is on {}, weight on {}. Move one with x.to(device).", op,
-                                  to_string(x.device()), to_string(weight.device())));
+    fail<ShapeError>(
+        "[{}] weight is {}, scale {}, bias {}: a weight of {} dimensions has a scale and a bias for each output "
+        "channel.",
+        op, weight.sizes(), scale.sizes(), bias.defined() ? to_string(bias.sizes()) : "undefined", dims);
+  check_same_device(op, {"x", x}, {"weight", weight});
 }
 
 void check_terms(const char* op, int64_t terms) {
   if (terms > kMostTerms)
-    throw ShapeError(fmt::format("[{}] a sum of {} terms may not fit int32; up to {} do. Use the weight-only mode.", op,
-                                 terms, kMostTerms));
+    fail<ShapeError>("[{}] a sum of {} terms may not fit int32; up to {} do. Use the weight-only mode.", op, terms,
+                     kMostTerms);
 }
 
 /// Backward of a dynamic product.
@@ -77,17 +73,17 @@ Tensor dequantized(const Tensor& values, const Tensor& scale, DType dtype) {
 /// Runs a kernel of linear layers on rows (M, K) of float32.
 Tensor linear_rows(const kernels::Kernel<void(const kernels::LinearInt8Args&, Stream&)>& kernel, const Tensor& x,
                    const Tensor& weight, const Tensor& scale, const Tensor& bias) {
-  const Tensor rows = dense(x), values = dense(weight), factors = dense(scale), offsets = dense(bias);
   Tensor y = empty({x.sizes()[0], weight.sizes()[0]}, like(x));
-  Stream stream = current_stream(x.device());
-  kernel({y.tensor_view(), rows.tensor_view(), values.tensor_view(), factors.tensor_view(), view_of(offsets)}, stream);
+  launch(kernel, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(weight).tensor_view(), dense(scale).tensor_view(),
+          view_of(dense(bias))});
   return y;
 }
 
 void check_columns(const char* op, const Tensor& x, const Tensor& weight) {
   if (x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
-    throw ShapeError(fmt::format("[{}] x is {}, weight is {}: the last size of x must be the weight's second.", op,
-                                 to_string(x.sizes()), to_string(weight.sizes())));
+    fail<ShapeError>("[{}] x is {}, weight is {}: the last size of x must be the weight's second.", op, x.sizes(),
+                     weight.sizes());
 }
 
 /// Calls compute for x as float32 rows (M, K), and gives the result the leading axes and the dtype of x.
@@ -96,7 +92,7 @@ Tensor by_rows(const char* op, const Tensor& x, const Tensor& weight, F&& comput
   check_columns(op, x, weight);
   Shape sizes = x.sizes();
   sizes[x.dim() - 1] = weight.sizes()[0];
-  const int64_t count = x.dim() == 1 ? 1 : Shape(x.sizes().begin(), x.sizes().end() - 1).numel();
+  const int64_t count = x.dim() == 1 ? 1 : leading(x, 1).numel();
   const Tensor rows = reshape(x, {count, weight.sizes()[1]});
   return to(reshape(compute(in_float32(rows)), sizes), x.dtype());
 }
@@ -125,19 +121,19 @@ Tensor dynamic_rows(const char* name, const Tensor& x, const Tensor& weight, con
 /// Sizes of the output, checked by the operation in float32 on a tensor without elements.
 Shape conv_sizes(const char* op, const Tensor& x, const Tensor& weight, const Conv2dOptions& o) {
   if (x.dim() != 4 || x.sizes()[1] != weight.sizes()[1] * o.groups || o.groups < 1 || weight.sizes()[0] % o.groups != 0)
-    throw ShapeError(fmt::format("[{}] x is {}, and weight {} with {} groups takes images of {} channels.", op,
-                                 to_string(x.sizes()), to_string(weight.sizes()), o.groups,
-                                 weight.sizes()[1] * o.groups));
+    fail<ShapeError>("[{}] x is {}, and weight {} with {} groups takes images of {} channels.", op, x.sizes(),
+                     weight.sizes(), o.groups, weight.sizes()[1] * o.groups);
   Shape sizes{x.sizes()[0], weight.sizes()[0], 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
     const int axis = static_cast<int>(i) + 2;
     const int64_t room =
         x.sizes()[axis] + 2 * o.padding[i] - o.dilation[i] * (weight.sizes()[axis] - 1) - 1;
     if (o.stride[i] < 1 || o.dilation[i] < 1 || o.padding[i] < 0 || room < 0)
-      throw ShapeError(fmt::format("[{}] the kernel {}x{} with padding ({}, {}), stride ({}, {}) and dilation ({}, {}) "
-                                   "does not fit the input {}x{}.",
-                                   op, weight.sizes()[2], weight.sizes()[3], o.padding[0], o.padding[1], o.stride[0],
-                                   o.stride[1], o.dilation[0], o.dilation[1], x.sizes()[2], x.sizes()[3]));
+      fail<ShapeError>(
+          "[{}] the kernel {}x{} with padding ({}, {}), stride ({}, {}) and dilation ({}, {}) does not fit the input "
+          "{}x{}.",
+          op, weight.sizes()[2], weight.sizes()[3], o.padding[0], o.padding[1], o.stride[0], o.stride[1], o.dilation[0],
+          o.dilation[1], x.sizes()[2], x.sizes()[3]);
     sizes[axis] = room / o.stride[i] + 1;
   }
   return sizes;
@@ -148,13 +144,11 @@ Tensor dynamic_images(const Tensor& x, const Tensor& weight, const Tensor& scale
   no_grad guard;
   if (!kernels::conv2d_int8_dynamic.has(x.device().type))
     return conv2d(x.numel() == 0 ? x : round_to_steps(x, {1, 2, 3}), dequantize_weight_int8(weight, scale), bias, o);
-  const Tensor images = dense(x), values = dense(weight), factors = dense(scale), offsets = dense(bias);
   Tensor y = empty(sizes, like(x));
-  Stream stream = current_stream(x.device());
-  kernels::conv2d_int8_dynamic(
-      {y.tensor_view(), images.tensor_view(), values.tensor_view(), factors.tensor_view(), view_of(offsets),
-       o.stride[0], o.stride[1], o.padding[0], o.padding[1], o.dilation[0], o.dilation[1], o.groups},
-      stream);
+  launch(kernels::conv2d_int8_dynamic, x.device(),
+         {y.tensor_view(), dense(x).tensor_view(), dense(weight).tensor_view(), dense(scale).tensor_view(),
+          view_of(dense(bias)), o.stride[0], o.stride[1], o.padding[0], o.padding[1], o.dilation[0], o.dilation[1],
+          o.groups});
   return y;
 }
 

@@ -1,9 +1,10 @@
 // Complex numbers: views as real numbers and back, and arithmetic composed on these views.
 
+#include "../../errors.h"
 #include "../autocast.h"
-#include "complex.h"
 #include "../region.h"
 #include "../values.h"
+#include "complex.h"
 
 #include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/creation.h>
@@ -15,8 +16,6 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/core/warning.h>
 
-#include <fmt/format.h>
-
 #include <numbers>
 
 namespace levin {
@@ -27,14 +26,15 @@ namespace {
 
 void require_complex(const char* op, const Tensor& z) {
   if (!z.is_complex())
-    throw DTypeError(fmt::format("[{}] x is {}, not complex. Make it complex with x.to(kComplex64) or complex(re, im).",
-                                 op, name_of(z.dtype())));
+    fail<DTypeError>("[{}] x is {}, not complex. Make it complex with x.to(kComplex64) or complex(re, im).", op,
+                     z.dtype());
 }
 
 void require_parts(const char* op, const Tensor& x) {
   if (x.dtype() != kFloat32 && x.dtype() != kFloat64)
-    throw DTypeError(fmt::format("[{}] the parts of complex numbers are float32 or float64, not {}. Convert them with "
-                                 "x.to(kFloat32).", op, name_of(x.dtype())));
+    fail<DTypeError>(
+        "[{}] the parts of complex numbers are float32 or float64, not {}. Convert them with x.to(kFloat32).", op,
+        x.dtype());
 }
 
 /// True if pairs of neighbours can be read as complex numbers where they are.
@@ -59,8 +59,7 @@ Tensor recorded(const Tensor& z, const Tensor& x) {
 
 /// Returns the same memory as complex, as a tensor of its own: x is a result that nobody else sees.
 Tensor taken(const Tensor& x) {
-  const Shape sizes(x.sizes().begin(), x.sizes().end() - 1);
-  return recorded(alias(x, sizes, halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype())), x);
+  return recorded(alias(x, leading(x, 1), halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype())), x);
 }
 
 Tensor part(const Tensor& z, int64_t i) { return select(view_as_real(z), -1, i); }
@@ -85,8 +84,8 @@ Tensor scaled(const Tensor& z, const Tensor& x, DType t, Tensor (*op)(const Tens
 Tensor view_as_real(const Tensor& z) {
   require_complex("view_as_real", z);
   if (z.dim() == kMaxDims)
-    throw ShapeError(fmt::format("[view_as_real] z has {} dimensions, and a tensor has {} at most. Reshape it first.",
-                                 z.dim(), kMaxDims));
+    fail<ShapeError>("[view_as_real] z has {} dimensions, and a tensor has {} at most. Reshape it first.", z.dim(),
+                     kMaxDims);
   const Region r = real_region_of(z);
   Tensor x = make_view(z, r.sizes, r.strides, r.offset, real_type_of(z.dtype()));
   record("view_as_real", x, {z}, [](Context&, const Tensor& g) -> Grads { return {as_complex(g)}; });
@@ -96,15 +95,15 @@ Tensor view_as_real(const Tensor& z) {
 Tensor view_as_complex(const Tensor& x) {
   require_parts("view_as_complex", x);
   if (x.dim() == 0 || x.sizes().back() != 2)
-    throw ShapeError(fmt::format("[view_as_complex] x is {}; its last axis has to hold two parts. Reshape it to "
-                                 "(..., 2).", to_string(x.sizes())));
+    fail<ShapeError>("[view_as_complex] x is {}; its last axis has to hold two parts. Reshape it to (..., 2).",
+                     x.sizes());
   if (!has_pairs(x))
-    throw ShapeError(fmt::format("[view_as_complex] x has strides {} and offset {}; the two parts have to lie side by "
-                                 "side at even places. Use x.clone().", to_string(x.strides()),
-                                 x.storage_offset()));
-  const Shape sizes(x.sizes().begin(), x.sizes().end() - 1);
-  return recorded(
-      make_view(x, sizes, halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype())), x);
+    fail<ShapeError>(
+        "[view_as_complex] x has strides {} and offset {}; the two parts have to lie side by side at even places. Use "
+        "x.clone().",
+        x.strides(), x.storage_offset());
+  const Tensor z = make_view(x, leading(x, 1), halved(x.strides()), x.storage_offset() / 2, complex_type_of(x.dtype()));
+  return recorded(z, x);
 }
 
 Tensor complex(const Tensor& re, const Tensor& im) {
@@ -181,12 +180,10 @@ Tensor complex_div(const Tensor& a, const Tensor& b, DType t) {
   if (!b.is_complex()) return scaled(a, b, t, div);
   const Parts x(a, t), y(b, t);
   // The larger part is divided out first, so that no square overflows; the result does not depend on it.
-  Tensor larger;
-  {
-    const no_grad guard;
-    larger = maximum(abs(y.re), abs(y.im));
-    larger = masked_fill(larger, logical_or(eq(larger, 0), isinf(larger)), 1);
-  }
+  const Tensor larger = unrecorded([&] {
+    const Tensor l = maximum(abs(y.re), abs(y.im));
+    return masked_fill(l, logical_or(eq(l, 0), isinf(l)), 1);
+  });
   const Tensor c = div(y.re, larger), d = div(y.im, larger), norm = mul(add(square(c), square(d)), larger);
   if (!x.im.defined()) return complex(div(mul(x.re, c), norm), div(neg(mul(x.re, d)), norm));
   return complex(div(add(mul(x.re, c), mul(x.im, d)), norm), div(sub(mul(x.im, c), mul(x.re, d)), norm));
@@ -209,18 +206,12 @@ namespace {
 
 /// Computes the modulus, whose gradient z / |z| is 0 at 0.
 Tensor modulus(const Tensor& z) {
-  Tensor y;
-  {
-    const no_grad guard;
-    y = hypot(real(z), imag(z));
-  }
+  const Tensor y = unrecorded([&] { return hypot(real(z), imag(z)); });
   if (Context* c = record("abs", y, {z}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor length = k.saved(1);
         return {mul(k.saved(0), masked_fill(div(g, length), eq(length, 0), 0))};
-      })) {
-    c->save(z);
-    c->save_output(y);
-  }
+      }))
+    c->save(z).save_output(y);
   return y;
 }
 

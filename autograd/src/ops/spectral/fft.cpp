@@ -1,8 +1,9 @@
 // Fourier transforms along axes. Three recorded operations transform the last axis; their gradients are transforms.
 
-#include "complex.h"
+#include "../../errors.h"
 #include "../elementwise/common.h"
 #include "../values.h"
+#include "complex.h"
 
 #include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/creation.h>
@@ -12,8 +13,6 @@
 #include <levin/autograd/ops/spectral.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/kernels/fft.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -38,8 +37,7 @@ Tensor run(const FftKernel& kernel, const Tensor& x, const Plan& p, int64_t leng
   Shape sizes = x.sizes();
   sizes[x.dim() - 1] = length;
   const Tensor y = fresh(sizes, t, x.device()), from = dense(x);
-  Stream stream = current_stream(x.device());
-  kernel({parts_of(y), parts_of(from), p.n, p.inverse, p.scale}, stream);
+  launch(kernel, x.device(), {parts_of(y), parts_of(from), p.n, p.inverse, p.scale});
   return y;
 }
 
@@ -90,18 +88,17 @@ Tensor half_to_real(const Tensor& z, const Plan& p) {
 
 /// Returns x with parts of float32 or float64.
 Tensor accepted(const char* op, const Tensor& x) {
-  if (x.dim() == 0) throw ShapeError(fmt::format("[{}] a 0-dim tensor has no axis to transform; reshape it.", op));
+  if (x.dim() == 0) fail<ShapeError>("[{}] a 0-dim tensor has no axis to transform; reshape it.", op);
   const DType t = real_type_of(floating_type(x.dtype()));
   if (t != kFloat32 && t != kFloat64)
-    throw DTypeError(fmt::format("[{}] {} is not accepted, only float32 and float64, complex or not. Convert it with "
-                                 "x.to(kFloat32).", op, name_of(t)));
+    fail<DTypeError>(
+        "[{}] {} is not accepted, only float32 and float64, complex or not. Convert it with x.to(kFloat32).", op, t);
   return x.is_complex() ? x : to(x, t);
 }
 
 Tensor real_accepted(const char* op, const Tensor& x) {
   if (x.is_complex())
-    throw DTypeError(fmt::format("[{}] x is {}, and real values are needed. Use fft, or take real(x).", op,
-                                 name_of(x.dtype())));
+    fail<DTypeError>("[{}] x is {}, and real values are needed. Use fft, or take real(x).", op, x.dtype());
   return accepted(op, x);
 }
 Tensor complex_accepted(const char* op, const Tensor& x) {
@@ -111,7 +108,7 @@ Tensor complex_accepted(const char* op, const Tensor& x) {
 
 Plan plan_of(const char* op, int64_t n, bool inverse, Norm norm) {
   if (n < 1 || n > std::numeric_limits<int>::max())
-    throw ValueError(fmt::format("[{}] a transform of {} elements is impossible; use 1 or more, below 2^31.", op, n));
+    fail<ValueError>("[{}] a transform of {} elements is impossible; use 1 or more, below 2^31.", op, n);
   const double length = static_cast<double>(n);
   const bool divides = norm == (inverse ? Norm::backward : Norm::forward);
   return {n, inverse, norm == Norm::ortho ? 1 / std::sqrt(length) : divides ? 1 / length : 1.0};
@@ -169,8 +166,8 @@ AxisLengths axes_of(const char* op, const Tensor& x, const Shape& s, const Axes&
     for (int i = s.empty() ? 0 : std::max(0, x.dim() - s.size()); i < x.dim(); ++i) r.axes.push_back(i);
   }
   if (!s.empty() && s.size() != r.axes.size())
-    throw ShapeError(fmt::format("[{}] {} lengths for {} axes of x, which is {}. Give one length for each axis.", op,
-                                 s.size(), r.axes.size(), to_string(x.sizes())));
+    fail<ShapeError>("[{}] {} lengths for {} axes of x, which is {}. Give one length for each axis.", op, s.size(),
+                     r.axes.size(), x.sizes());
   return r;
 }
 
@@ -181,7 +178,7 @@ Tensor complex_transforms(const char* op, Tensor x, const AxisLengths& r, int co
 
 /// A real transform needs an axis of its own.
 int last_of(const char* op, const AxisLengths& r) {
-  if (r.axes.empty()) throw ShapeError(fmt::format("[{}] a 0-dim tensor has no axis to transform; reshape it.", op));
+  if (r.axes.empty()) fail<ShapeError>("[{}] a 0-dim tensor has no axis to transform; reshape it.", op);
   return r.axes.size() - 1;
 }
 
@@ -227,24 +224,16 @@ Tensor irfftn(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   return inverse_real_transform("irfftn", half, r.length(last), r.axes[last], norm, true);
 }
 
-Tensor fft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return fftn(x, s, dim, norm);
-}
-Tensor ifft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return ifftn(x, s, dim, norm);
-}
-Tensor rfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return rfftn(x, s, dim, norm);
-}
-Tensor irfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
-  return irfftn(x, s, dim, norm);
-}
+Tensor fft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return fftn(x, s, dim, norm); }
+Tensor ifft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return ifftn(x, s, dim, norm); }
+Tensor rfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return rfftn(x, s, dim, norm); }
+Tensor irfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) { return irfftn(x, s, dim, norm); }
 
 namespace {
 
 /// Returns `count` of the frequencies of n samples at distance d; those from `negative` on are negative.
 Tensor frequencies(const char* op, int64_t n, int64_t count, int64_t negative, double d, const TensorOptions& options) {
-  if (n < 0) throw ValueError(fmt::format("[{}] {} samples are fewer than none; use 0 or more.", op, n));
+  if (n < 0) fail<ValueError>("[{}] {} samples are fewer than none; use 0 or more.", op, n);
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i)
     values.push_back(static_cast<double>(i < negative ? i : i - n) / (static_cast<double>(n) * d));

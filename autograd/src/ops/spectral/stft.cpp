@@ -1,8 +1,9 @@
 // Windows, short-time Fourier transforms and mel filters: compositions.
 
-#include "complex.h"
+#include "../../errors.h"
 #include "../elementwise/common.h"
 #include "../values.h"
+#include "complex.h"
 
 #include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/creation.h>
@@ -33,12 +34,11 @@ constexpr double kPi = std::numbers::pi;
 /// Returns f(i / (m - 1)) for i < n, where m is n for a symmetric window and n + 1 for a periodic one, in double.
 template <class F>
 Tensor window_of(const char* op, int64_t n, bool periodic, const TensorOptions& options, F f) {
-  if (n < 0) throw ValueError(fmt::format("[{}] a window of {} elements is impossible; use 0 or more.", op, n));
+  if (n < 0) fail<ValueError>("[{}] a window of {} elements is impossible; use 0 or more.", op, n);
   TensorOptions chosen = options;
   chosen.dtype = options.dtype.value_or(default_dtype());
   if (!is_floating(*chosen.dtype))
-    throw DTypeError(fmt::format("[{}] {} is not accepted, only floating types; use .dtype = kFloat32.", op,
-                                 name_of(*chosen.dtype)));
+    fail<DTypeError>("[{}] {} is not accepted, only floating types; use .dtype = kFloat32.", op, *chosen.dtype);
   const double last = static_cast<double>(periodic ? n : n - 1);
   std::vector<double> values;
   for (int64_t i = 0; i < n; ++i) values.push_back(n == 1 ? 1.0 : f(static_cast<double>(i) / last));
@@ -53,14 +53,12 @@ struct Frames {
   template <class Options>
   Frames(const char* op, int64_t n, const Options& o, const Tensor& x)
       : n_fft(n), hop(o.hop_length.value_or(n / 4)), win(o.win_length.value_or(n)) {
-    if (n_fft < 1) throw ValueError(fmt::format("[{}] n_fft is {}; use 1 or more.", op, n_fft));
-    if (hop < 1) throw ValueError(fmt::format("[{}] hop_length is {}; use 1 or more.", op, hop));
-    if (win < 1 || win > n_fft)
-      throw ValueError(fmt::format("[{}] win_length is {}; use 1 to n_fft, which is {}.", op, win, n_fft));
+    if (n_fft < 1) fail<ValueError>("[{}] n_fft is {}; use 1 or more.", op, n_fft);
+    if (hop < 1) fail<ValueError>("[{}] hop_length is {}; use 1 or more.", op, hop);
+    if (win < 1 || win > n_fft) fail<ValueError>("[{}] win_length is {}; use 1 to n_fft, which is {}.", op, win, n_fft);
     window = o.window;
     if (window.defined() && window.sizes() != Shape{win})
-      throw ShapeError(fmt::format("[{}] the window is {}, and ({},) is needed; change it or win_length.", op,
-                                   to_string(window.sizes()), win));
+      fail<ShapeError>("[{}] the window is {}, and ({},) is needed; change it or win_length.", op, window.sizes(), win);
     if (!window.defined() && win < n_fft)
       window = ones({win}, {.dtype = real_type_of(x.dtype()), .device = x.device()});
     if (window.defined() && win < n_fft) window = pad(window, {(n_fft - win) / 2, n_fft - win - (n_fft - win) / 2});
@@ -94,8 +92,7 @@ Tensor bartlett_window(int64_t n, bool periodic, const TensorOptions& options) {
 }
 
 Tensor stft(const Tensor& x, int64_t n_fft, const StftOptions& o) {
-  if (x.dim() != 1 && x.dim() != 2)
-    throw ShapeError(fmt::format("[stft] x is {}; (length) or (B, length) is needed.", to_string(x.sizes())));
+  if (x.dim() != 1 && x.dim() != 2) fail<ShapeError>("[stft] x is {}; (length) or (B, length) is needed.", x.sizes());
   const Frames f("stft", n_fft, o, x);
   const bool whole = x.is_complex() || (f.window.defined() && f.window.is_complex());
   if (whole && o.onesided.value_or(false))
@@ -103,8 +100,8 @@ Tensor stft(const Tensor& x, int64_t n_fft, const StftOptions& o) {
   Tensor signal = x.dim() == 1 ? unsqueeze(x, 0) : x;
   if (o.center) signal = pad(signal, {n_fft / 2, n_fft / 2}, o.pad_mode);
   if (n_fft > signal.size(1))
-    throw ValueError(fmt::format("[stft] n_fft is {}, more than the {} samples of x; use a smaller one, or pad x.",
-                                 n_fft, signal.size(1)));
+    fail<ValueError>("[stft] n_fft is {}, more than the {} samples of x; use a smaller one, or pad x.", n_fft,
+                     signal.size(1));
   Tensor frames = unfold(signal, 1, n_fft, f.hop);  // (B, T, n_fft)
   if (f.window.defined()) frames = mul(frames, f.window);
   const fft::Norm norm = o.normalized ? fft::Norm::ortho : fft::Norm::backward;
@@ -118,12 +115,11 @@ namespace {
 
 void check_istft(const Tensor& z, int64_t n_fft, const IstftOptions& o, bool onesided) {
   if (!z.is_complex() || (z.dim() != 2 && z.dim() != 3))
-    throw ShapeError(fmt::format("[istft] z is {} {}; complex (N, T) or (B, N, T) is needed.", name_of(z.dtype()),
-                                 to_string(z.sizes())));
-  if (z.numel() == 0) throw ShapeError(fmt::format("[istft] z is {} and has no frames.", to_string(z.sizes())));
+    fail<ShapeError>("[istft] z is {} {}; complex (N, T) or (B, N, T) is needed.", z.dtype(), z.sizes());
+  if (z.numel() == 0) fail<ShapeError>("[istft] z is {} and has no frames.", z.sizes());
   const int64_t expected = onesided ? n_fft / 2 + 1 : n_fft;
   if (z.size(-2) != expected)
-    throw ShapeError(fmt::format("[istft] z has {} frequencies; n_fft = {} needs {}.", z.size(-2), n_fft, expected));
+    fail<ShapeError>("[istft] z has {} frequencies; n_fft = {} needs {}.", z.size(-2), n_fft, expected);
   if (o.return_complex && onesided)
     throw ValueError("[istft] a complex result needs both halves of the spectrum; use onesided = false.");
 }
@@ -146,7 +142,7 @@ Tensor istft(const Tensor& z, int64_t n_fft, const IstftOptions& o) {
   const int64_t total = sums.size(1), start = o.center ? n_fft / 2 : 0;
   const int64_t wanted = o.length ? start + *o.length : total - start, end = std::min(wanted, total);
   if (end <= start)
-    throw ValueError(fmt::format("[istft] {} samples of frames leave none after {}; give more frames.", total, start));
+    fail<ValueError>("[istft] {} samples of frames leave none after {}; give more frames.", total, start);
   const Tensor weight = narrow(weights, 1, start, end - start);
   if (amin(abs(weight).detach()).item<double>() < 1e-11)
     throw ValueError("[istft] the windows leave a gap: their squares add up to 0 at a sample. Use a smaller hop_length "
@@ -177,11 +173,9 @@ double to_hz(double mel, MelScale scale) {
 Tensor melscale_fbanks(int64_t n_freqs, double f_min, double f_max, int64_t n_mels, int64_t sample_rate, MelNorm norm,
                        MelScale scale, const TensorOptions& options) {
   if (n_freqs < 2 || n_mels < 1)
-    throw ValueError(fmt::format("[melscale_fbanks] {} frequencies and {} bands; use 2 and 1 at least.", n_freqs,
-                                 n_mels));
+    fail<ValueError>("[melscale_fbanks] {} frequencies and {} bands; use 2 and 1 at least.", n_freqs, n_mels);
   if (!(f_min >= 0 && f_min < f_max))
-    throw ValueError(fmt::format("[melscale_fbanks] no band lies between {} and {} Hz; use 0 <= f_min < f_max.", f_min,
-                                 f_max));
+    fail<ValueError>("[melscale_fbanks] no band lies between {} and {} Hz; use 0 <= f_min < f_max.", f_min, f_max);
   std::vector<double> edges;  // in Hz
   const double low = to_mel(f_min, scale), high = to_mel(f_max, scale);
   for (int64_t m = 0; m < n_mels + 2; ++m)
@@ -240,10 +234,7 @@ Tensor mel_spectrogram(const Tensor& waveform, const MelOptions& o) {
   const Tensor filters =
       melscale_fbanks(o.n_fft / 2 + 1, o.f_min, f_max, o.n_mels, o.sample_rate, o.norm, o.scale, options);
   const Tensor bands = transpose(matmul(power, filters), 1, 2);
-  Shape sizes(waveform.sizes().begin(), waveform.sizes().end() - 1);
-  sizes.push_back(o.n_mels);
-  sizes.push_back(bands.size(2));
-  return reshape(bands, sizes);
+  return reshape(bands, joined(leading(waveform, 1), {o.n_mels, bands.size(2)}));
 }
 
 }  // namespace levin
