@@ -4,6 +4,7 @@
 #include <levin/data/preload.h>
 
 #include "../loader/batch_structure.h"
+#include "check_index.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -148,9 +149,7 @@ Sample InMemoryDataset::get(int64_t index, Generator& rng) const {
     sample.entries = entries_;
     return sample;
   }
-  if (index < 0 || index >= size_) {
-    throw IndexError(fmt::format("[dataset] index {} is out of range for {} samples, counted from 0.", index, size_));
-  }
+  detail::check_index(index, size_);
   return samples_[static_cast<std::size_t>(index)];
 }
 
