@@ -26,14 +26,6 @@ bool same_kind(const Sample& a, const Sample& b) {
                     [](const Tensor& x, const Tensor& y) { return x.sizes() == y.sizes() && x.dtype() == y.dtype(); });
 }
 
-void copy_row(const Tensor& rows, int64_t row, const Tensor& sample) {
-  const Tensor dense = sample.is_contiguous() ? sample : sample.contiguous();
-  const auto bytes = static_cast<std::size_t>(dense.numel() * size_of(dense.dtype()));
-  if (bytes == 0) return;
-  std::memcpy(static_cast<std::byte*>(rows.raw_data()) + static_cast<std::size_t>(row) * bytes, dense.raw_data(),
-              bytes);
-}
-
 /// Allocates tensors (n, *) for samples like this one.
 std::vector<Tensor> room_for(const Sample& sample, int64_t n) {
   std::vector<Tensor> rows;
@@ -137,7 +129,8 @@ void InMemoryDataset::read(const DatasetPtr& dataset, int num_workers) {
         samples_.push_back(std::move(sample));
         continue;
       }
-      for (std::size_t place = 0; place < rows.size(); ++place) copy_row(rows[place], read, sample.tensors[place]);
+      for (std::size_t place = 0; place < rows.size(); ++place)
+        rows[place].select(0, read).copy_(sample.tensors[place].detach());
     }
   }
   if (samples_.empty()) rows_.emplace(std::move(rows));
