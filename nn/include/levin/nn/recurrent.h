@@ -64,8 +64,6 @@ class Recurrent : public Module {
   struct Direction {
     Parameter *weight_ih, *weight_hh, *bias_ih, *bias_hh;
   };
-  Result run_direction(const Direction& weights, const Tensor& x, const std::vector<Tensor>& states,
-                       const Tensor& lengths, bool backwards) const;
   std::vector<Tensor> initial_states(const Tensor& x, std::vector<Tensor> states, bool batched) const;
 
   RecurrentCell cell_;
