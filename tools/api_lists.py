@@ -13,7 +13,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = re.compile(r"<!-- (classes|operations): (\S+) -->\n(.*?)<!-- end of the list -->", re.DOTALL)
-CLASS = re.compile(r"(?:class|struct) (\w+)(?: final)?(?: :.*)?(?: \{.*)?$")
+CLASS = re.compile(r"(?:class|struct) (\w+)(?: final)?(?: :.*)?(?: \{.*)?$"
+                   r"|LEVIN_\w+\((\w+), .*\)$")  # a class that a macro defines
 FUNCTION = re.compile(r"(?:inline )?[A-Za-z_][\w:<>, ]*[ &]([a-z_]\w*)\(")
 
 
@@ -56,11 +57,12 @@ def classes(page, folder):
         lines = public_lines(header)
         for i, line in enumerate(lines):
             match = CLASS.match(line)
-            if not match or line.endswith(";") and "{" not in line or match[1].endswith("Options"):
+            name = match and (match[1] or match[2])
+            if not match or line.endswith(";") and "{" not in line or name.endswith("Options"):
                 continue
             about = first_sentence(comment_above(lines, i))
             if about:
-                rows.append(f"| {link(page, header, match[1])} | {about} |")
+                rows.append(f"| {link(page, header, name)} | {about} |")
     return rows
 
 

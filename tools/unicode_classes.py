@@ -1,27 +1,26 @@
 #!/usr/bin/env python3
-"""Writes data/src/text/unicode_ranges.inc: the ranges of Unicode's letters and numbers, from Python's own table."""
+"""Writes data/src/text/unicode_runs.inc: the runs of Unicode's letters and numbers, from Python's own table."""
 import pathlib
 import sys
 import unicodedata
 
 
-def ranges(category):
-    found, start = [], None
-    for code in range(sys.maxunicode + 2):
-        inside = code <= sys.maxunicode and unicodedata.category(chr(code))[0] == category
-        if inside and start is None:
-            start = code
-        if not inside and start is not None:
-            found.append((start, code - 1))
-            start = None
+def runs(category):
+    """Returns the lengths of the runs of codes that are outside and inside of the category, in turn."""
+    found, start, inside = [], 0, False
+    for code in range(sys.maxunicode + 1):
+        if (unicodedata.category(chr(code))[0] == category) != inside:
+            found.append(code - start)
+            start, inside = code, not inside
+    assert not inside
     return found
 
 
 def rows(name, category):
-    lines = [f"constexpr CodeRange {name}[] = {{"]
+    lines = [f"constexpr std::uint16_t {name}[] = {{"]
     line = "   "
-    for first, last in ranges(category):
-        item = f" {{0x{first:x}, 0x{last:x}}},"
+    for length in runs(category):
+        item = f" {length},"
         if len(line) + len(item) > 120:
             lines.append(line)
             line = "   "
@@ -31,8 +30,8 @@ def rows(name, category):
 
 def main():
     text = [f"// Unicode {unicodedata.unidata_version}, written by tools/unicode_classes.py."]
-    text += rows("kLetterRanges", "L") + rows("kNumberRanges", "N")
-    path = pathlib.Path(__file__).parent.parent / "data/src/text/unicode_ranges.inc"
+    text += rows("kLetterRuns", "L") + rows("kNumberRuns", "N")
+    path = pathlib.Path(__file__).parent.parent / "data/src/text/unicode_runs.inc"
     path.write_text("\n".join(text) + "\n")
 
 

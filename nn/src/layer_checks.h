@@ -25,6 +25,13 @@ std::string short_text(const Tuple<N>& t) {
   return t == Tuple<N>(t[0]) ? std::to_string(t[0]) : tuple_text(t);
 }
 
+/// The windows of a pool, or of the way back from one.
+template <class P>
+std::string pool_text(const P& pool) {
+  return fmt::format("kernel_size={}, stride={}, padding={}", short_text(pool.kernel_size),
+                     short_text(pool.options.stride.value_or(pool.kernel_size)), short_text(pool.options.padding));
+}
+
 inline void require_positive(const char* layer, const char* argument, int64_t value) {
   if (value < 1) throw ValueError(fmt::format("[{}] {} is {}. Give 1 or more.", layer, argument, value));
 }

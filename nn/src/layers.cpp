@@ -42,11 +42,25 @@ Flatten::Flatten(int64_t start, int64_t end) : start_dim(start), end_dim(end) {}
 Tensor Flatten::forward(const Tensor& x) { return flatten(x, start_dim, end_dim); }
 std::string Flatten::extra_repr() const { return fmt::format("start_dim={}, end_dim={}", start_dim, end_dim); }
 
-Dropout::Dropout(double probability) : p(probability) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("[Dropout] p is {}. Give a probability between 0 and 1.", p));
+detail::DropoutBase::DropoutBase(const char* layer, double probability) : p(probability) {
+  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("[{}] p is {}. Give a probability between 0 and 1.", layer, p));
 }
+std::string detail::DropoutBase::extra_repr() const { return fmt::format("p={}", p); }
+
+Dropout::Dropout(double probability) : Layer("Dropout", probability) {}
 Tensor Dropout::forward(const Tensor& x) { return dropout(x, p, is_training()); }
-std::string Dropout::extra_repr() const { return fmt::format("p={}", p); }
+FeatureDropout::FeatureDropout(double probability) : Layer("FeatureDropout", probability) {}
+Tensor FeatureDropout::forward(const Tensor& x) { return feature_dropout(x, p, is_training()); }
+Dropout1d::Dropout1d(double probability) : Layer(probability) {}
+Tensor Dropout1d::forward(const Tensor& x) { return dropout1d(x, p, is_training()); }
+Dropout2d::Dropout2d(double probability) : Layer(probability) {}
+Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p, is_training()); }
+Dropout3d::Dropout3d(double probability) : Layer(probability) {}
+Tensor Dropout3d::forward(const Tensor& x) { return dropout3d(x, p, is_training()); }
+AlphaDropout::AlphaDropout(double probability) : Layer("AlphaDropout", probability) {}
+Tensor AlphaDropout::forward(const Tensor& x) { return alpha_dropout(x, p, is_training()); }
+FeatureAlphaDropout::FeatureAlphaDropout(double probability) : Layer("FeatureAlphaDropout", probability) {}
+Tensor FeatureAlphaDropout::forward(const Tensor& x) { return feature_alpha_dropout(x, p, is_training()); }
 
 Embedding::Embedding(int64_t rows, int64_t columns, const Options& o)
     : num_embeddings(rows),
@@ -74,13 +88,6 @@ std::string Embedding::extra_repr() const {
   const char* sparse = options.sparse ? ", sparse=True" : "";
   return text + (padding_idx ? fmt::format(", padding_idx={}", *padding_idx) : "") + sparse;
 }
-
-FeatureAlphaDropout::FeatureAlphaDropout(double probability) : p(probability) {
-  if (!(p >= 0 && p <= 1))
-    throw ValueError(fmt::format("[FeatureAlphaDropout] p is {}. Give a probability between 0 and 1.", p));
-}
-Tensor FeatureAlphaDropout::forward(const Tensor& x) { return feature_alpha_dropout(x, p, is_training()); }
-std::string FeatureAlphaDropout::extra_repr() const { return fmt::format("p={}", p); }
 
 L2Norm::L2Norm(int64_t channels, double factor)
     : scale(factor), weight(register_parameter("weight", full({channels}, factor, {.dtype = default_dtype()}))) {
@@ -244,25 +251,5 @@ std::string EmbeddingBag::extra_repr() const {
   return fmt::format("{}, {}, mode={}{}", num_embeddings, embedding_dim, modes[static_cast<int>(options.mode)],
                      options.sparse ? ", sparse=True" : "");
 }
-
-FeatureDropout::FeatureDropout(double probability) : p(probability) {
-  if (!(p >= 0 && p <= 1))
-    throw ValueError(fmt::format("[FeatureDropout] p is {}. Give a probability between 0 and 1.", p));
-}
-Tensor FeatureDropout::forward(const Tensor& x) { return feature_dropout(x, p, is_training()); }
-Dropout1d::Dropout1d(double probability) : Layer(probability) {}
-Tensor Dropout1d::forward(const Tensor& x) { return dropout1d(x, p, is_training()); }
-Dropout2d::Dropout2d(double probability) : Layer(probability) {}
-Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p, is_training()); }
-Dropout3d::Dropout3d(double probability) : Layer(probability) {}
-Tensor Dropout3d::forward(const Tensor& x) { return dropout3d(x, p, is_training()); }
-std::string FeatureDropout::extra_repr() const { return fmt::format("p={}", p); }
-
-AlphaDropout::AlphaDropout(double probability) : p(probability) {
-  if (!(p >= 0 && p <= 1))
-    throw ValueError(fmt::format("[AlphaDropout] p is {}. Give a probability between 0 and 1.", p));
-}
-Tensor AlphaDropout::forward(const Tensor& x) { return alpha_dropout(x, p, is_training()); }
-std::string AlphaDropout::extra_repr() const { return fmt::format("p={}", p); }
 
 }  // namespace levin::nn

@@ -126,14 +126,6 @@ Tensors Recurrent::initial_states(const Tensor& x, Tensors states, bool batched)
   return states;
 }
 
-Recurrent::Result Recurrent::run_direction(const Direction& w, const Tensor& x, const Tensors& states,
-                                           const Tensor& lengths, bool backwards) const {
-  const RecurrentInputs inputs = inputs_of(states, *w.weight_hh, *w.bias_hh);
-  Tensors all = steps_of({cell_, backwards, x, *w.weight_ih, *w.bias_ih, inputs, lengths});
-  const Tensor y = all[0];
-  return {y, Tensors(all.begin() + 1, all.end())};
-}
-
 Recurrent::Result Recurrent::run(const Tensor& input, Tensors states, const std::vector<int64_t>& lengths) {
   if ((input.dim() != 2 && input.dim() != 3) || input.size(-1) != input_size || input.numel() == 0)
     throw ShapeError(fmt::format(
@@ -153,9 +145,11 @@ Recurrent::Result Recurrent::run(const Tensor& input, Tensors states, const std:
       const std::size_t place = layer * directions + d;
       Tensors own;
       for (const Tensor& s : states) own.push_back(select(s, 0, static_cast<int64_t>(place)));
-      const Result r = run_direction(directions_[place], x, own, ends, d == 1);
-      outputs.push_back(r.output);
-      for (std::size_t s = 0; s < last.size(); ++s) last[s].push_back(r.states[s]);
+      const Direction& w = directions_[place];
+      const RecurrentInputs inputs = inputs_of(own, *w.weight_hh, *w.bias_hh);
+      const Tensors all = steps_of({cell_, d == 1, x, *w.weight_ih, *w.bias_ih, inputs, ends});
+      outputs.push_back(all[0]);
+      for (std::size_t s = 0; s < last.size(); ++s) last[s].push_back(all[s + 1]);
     }
     x = outputs.size() == 1 ? outputs[0] : cat(outputs, -1);
   }

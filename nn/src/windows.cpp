@@ -97,12 +97,9 @@ std::string Fold::extra_repr() const {
   return fmt::format("output_size={}, {}", short_text(output_size), unfold_text(kernel_size, options));
 }
 
-#define LEVIN_MAX_UNPOOL(Class, N)                                                                     \
-  Class::Class(Tuple<N> kernel, const Options& o) : kernel_size(kernel), options(o) {}                 \
-  std::string Class::extra_repr() const {                                                              \
-    return fmt::format("kernel_size={}, stride={}, padding={}", short_text(kernel_size),               \
-                       short_text(options.stride.value_or(kernel_size)), short_text(options.padding)); \
-  }
+#define LEVIN_MAX_UNPOOL(Class, N)                                                     \
+  Class::Class(Tuple<N> kernel, const Options& o) : kernel_size(kernel), options(o) {} \
+  std::string Class::extra_repr() const { return pool_text(*this); }
 LEVIN_MAX_UNPOOL(MaxUnpool1d, 1)
 LEVIN_MAX_UNPOOL(MaxUnpool2d, 2)
 LEVIN_MAX_UNPOOL(MaxUnpool3d, 3)

@@ -26,37 +26,33 @@ void ComposedOptimizer::check(const Settings& s) const {
 }
 
 void ComposedOptimizer::step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) {
-  for (const Parameter* p : params) {
-    const int64_t number = steps_done(*p) + 1;
-    State& state = state_of(*p);
-    ++state.step;
-    const DType computed = size_of(p->dtype()) == 2 ? kFloat32 : p->dtype();
-    Values values{to(p->detach(), computed), to(p->grad().detach(), computed), {}};
-    for (std::size_t i = 0; i < slots_; ++i) values.slots.push_back(to(slot(state, i, *p), computed));
-    if (group.has("maximize") && group["maximize"] != 0) values.grad = neg(values.grad);
-    update(group, number, values);
-    // If the gradients were not finite nothing changes; only the device knows.
-    const auto store = [&](const Tensor& to, const Tensor& value) {
-      to.copy_(found_inf().defined() ? where(found_inf().eq(0), value, to.to(computed)) : value);
-    };
-    store(p->detach(), values.param);
-    for (std::size_t i = 0; i < slots_; ++i) store(state.slots[i], values.slots[i]);
-  }
+  for (const Parameter* p : params) step_values(group, *p, p->grad().detach(), {});
 }
 
 void ComposedOptimizer::step_rows(const ParamGroup& group, const Parameter& p, const RowGradient& gradient) {
+  step_values(group, p, gradient.rows, gradient.indices);
+}
+
+void ComposedOptimizer::step_values(const ParamGroup& group, const Parameter& p, const Tensor& grad,
+                                    const Tensor& indices) {
   const int64_t number = steps_done(p) + 1;
   State& state = state_of(p);
   ++state.step;
   const DType computed = size_of(p.dtype()) == 2 ? kFloat32 : p.dtype();
-  const auto rows = [&](const Tensor& whole) { return to(index_select(whole, 0, gradient.indices), computed); };
-  Values values{rows(p.detach()), to(gradient.rows, computed), {}};
-  for (std::size_t i = 0; i < slots_; ++i) values.slots.push_back(rows(slot(state, i, p)));
+  const auto read = [&](const Tensor& whole) {
+    return to(indices.defined() ? index_select(whole, 0, indices) : whole, computed);
+  };
+  Values values{read(p.detach()), to(grad, computed), {}};
+  for (std::size_t i = 0; i < slots_; ++i) values.slots.push_back(read(slot(state, i, p)));
   if (group.has("maximize") && group["maximize"] != 0) values.grad = neg(values.grad);
   update(group, number, values);
   const auto store = [&](const Tensor& whole, const Tensor& value) {
-    const Tensor changed = found_inf().defined() ? where(found_inf().eq(0), value, rows(whole)) : value;
-    whole.index_put_({gradient.indices}, to(changed, whole.dtype()));
+    // If the gradients were not finite nothing changes; only the device knows.
+    const Tensor changed = found_inf().defined() ? where(found_inf().eq(0), value, read(whole)) : value;
+    if (indices.defined())
+      whole.index_put_({indices}, to(changed, whole.dtype()));
+    else
+      whole.copy_(changed);
   };
   store(p.detach(), values.param);
   for (std::size_t i = 0; i < slots_; ++i) store(state.slots[i], values.slots[i]);

@@ -47,6 +47,9 @@ class RowStep {
   std::vector<Copy> copies_;
 };
 
+/// Throws ValueError, tagged `optimizer`, for a weight decay, which would change all rows of a parameter.
+void check_row_decay(const char* optimizer, const ParamGroup& group, const Parameter& parameter);
+
 template <class Args>
 FusedOptimizer<Args>::FusedOptimizer(const char* name, const Kernel& kernel, std::vector<std::string> slots,
                                      bool capturable, std::vector<Hyperparameter> hyperparameters)

@@ -3,6 +3,8 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/record.h>
 
+#include <fmt/format.h>
+
 namespace levin::optim {
 
 FusedStep::FusedStep(const std::vector<const Parameter*>& params) : params_(params) {
@@ -46,6 +48,14 @@ RowStep::RowStep(const Parameter& parameter, const std::vector<Tensor>& slots, c
 
 void RowStep::finish() {
   for (const Copy& c : copies_) c.whole.index_put_({indices_}, c.rows);
+}
+
+void check_row_decay(const char* optimizer, const ParamGroup& group, const Parameter& p) {
+  if (group["weight_decay"] != 0)
+    throw ValueError(
+        fmt::format("[{}] weight_decay {} would change all rows of \"{}\", whose gradient is row-wise (sparse = "
+                    "true). Set weight_decay = 0, or sparse = false.",
+                    optimizer, group["weight_decay"], p.name));
 }
 
 }  // namespace levin::optim

@@ -24,13 +24,7 @@ void SGD::check(const Settings& s) const {
                                  s.at("momentum"), s.at("dampening")));
 }
 
-void SGD::check_rows(const ParamGroup& group, const Parameter& p) const {
-  if (group["weight_decay"] != 0)
-    throw ValueError(
-        fmt::format("[SGD] weight_decay {} would change all rows of \"{}\", whose gradient is row-wise (sparse = "
-                    "true). Set weight_decay = 0, or sparse = false.",
-                    group["weight_decay"], p.name));
-}
+void SGD::check_rows(const ParamGroup& group, const Parameter& p) const { check_row_decay("SGD", group, p); }
 
 void SGD::step_rows(const ParamGroup& group, const Parameter& p, const RowGradient& gradient) {
   if (group["momentum"] == 0) return FusedOptimizer::step_rows(group, p, gradient);

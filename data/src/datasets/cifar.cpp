@@ -1,6 +1,8 @@
 #include <levin/core/io.h>
 #include <levin/data/cifar.h>
 
+#include "check_index.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -66,15 +68,9 @@ ImageDataset make(const std::vector<std::string>& names, const fs::path& dir, co
       {.mean = {mean.begin(), mean.end()}, .std = {std.begin(), std.end()}, .augment = std::move(augment)});
 }
 
-void check_split(std::string_view split, const char* tag) {
-  if (split != "train" && split != "test") {
-    throw ValueError(fmt::format("[{}] \"{}\" is not a split: write \"train\" or \"test\".", tag, split));
-  }
-}
-
 ImageDataset make_10(std::string_view split, const fs::path& dir, Transform augment) {
   constexpr Format format{"cifar10", "cifar-10-batches-bin", 1, 0, 10};
-  check_split(split, format.tag);
+  detail::check_split(format.tag, split);
   std::vector<std::string> names{"test_batch.bin"};
   if (split == "train") {
     names.clear();
@@ -85,7 +81,7 @@ ImageDataset make_10(std::string_view split, const fs::path& dir, Transform augm
 
 ImageDataset make_100(std::string_view split, const fs::path& dir, Transform augment, bool coarse) {
   const Format format{"cifar100", "cifar-100-binary", 2, coarse ? 0u : 1u, coarse ? 20 : 100};
-  check_split(split, format.tag);
+  detail::check_split(format.tag, split);
   return make({std::string(split) + ".bin"}, dir, format, Cifar100::kMean, Cifar100::kStd, std::move(augment));
 }
 

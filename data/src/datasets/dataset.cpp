@@ -2,7 +2,7 @@
 #include <levin/data/dataset.h>
 #include <levin/data/sampler.h>
 
-#include "../loader/current_index.h"
+#include "../loader/load_job.h"
 #include "check_index.h"
 
 #include <fmt/format.h>
@@ -42,15 +42,7 @@ Tensor gather_rows(const Tensor& t, std::span<const int64_t> indices) {
 }  // namespace
 
 Batch Dataset::get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const {
-  std::vector<Sample> samples;
-  samples.reserve(indices.size());
-  for (const int64_t index : indices) {
-    detail::current_index = index;
-    Generator rng = epoch_rng.fork(static_cast<std::uint64_t>(index));
-    samples.push_back(get(index, rng));
-  }
-  detail::current_index = -1;
-  return default_collate(samples);
+  return default_collate(detail::load_samples(*this, indices, epoch_rng));
 }
 
 Batch Dataset::all() const {

@@ -1,6 +1,8 @@
 #include <levin/data/idx.h>
 #include <levin/data/mnist.h>
 
+#include "check_index.h"
+
 #include <fmt/format.h>
 
 namespace levin::data {
@@ -61,25 +63,14 @@ Tensor read_labels(const fs::path& path, int64_t images, const Source& source) {
   return labels;
 }
 
-struct Pair {
-  Tensor images, labels;
-};
-
-Pair read_pair(std::string_view split, const fs::path& dir, const Source& source) {
-  if (split != "train" && split != "test") {
-    throw ValueError(fmt::format("[{}] \"{}\" is not a split: write \"train\" or \"test\".", source.tag, split));
-  }
+ImageDataset make(std::string_view split, const fs::path& dir, const Source& source, float mean, float std,
+                  Transform augment) {
+  detail::check_split(source.tag, split);
   const std::string stem = split == "train" ? "train" : "t10k";
   const fs::path labels_path = find_file(dir, stem + "-labels", "idx1", source);
   Tensor images = read_images(find_file(dir, stem + "-images", "idx3", source), source);
   Tensor labels = read_labels(labels_path, images.size(0), source);
-  return {std::move(images), std::move(labels)};
-}
-
-ImageDataset make(std::string_view split, const fs::path& dir, const Source& source, float mean, float std,
-                  Transform augment) {
-  Pair pair = read_pair(split, dir, source);
-  return ImageDataset(std::move(pair.images), std::move(pair.labels),
+  return ImageDataset(std::move(images), std::move(labels),
                       {.mean = {mean}, .std = {std}, .augment = std::move(augment)});
 }
 

@@ -4,6 +4,7 @@
 #include <levin/data/preload.h>
 
 #include "../loader/batch_structure.h"
+#include "check_index.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,14 +24,6 @@ namespace {
 bool same_kind(const Sample& a, const Sample& b) {
   return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
                     [](const Tensor& x, const Tensor& y) { return x.sizes() == y.sizes() && x.dtype() == y.dtype(); });
-}
-
-void copy_row(const Tensor& rows, int64_t row, const Tensor& sample) {
-  const Tensor dense = sample.is_contiguous() ? sample : sample.contiguous();
-  const auto bytes = static_cast<std::size_t>(dense.numel() * size_of(dense.dtype()));
-  if (bytes == 0) return;
-  std::memcpy(static_cast<std::byte*>(rows.raw_data()) + static_cast<std::size_t>(row) * bytes, dense.raw_data(),
-              bytes);
 }
 
 /// Allocates tensors (n, *) for samples like this one.
@@ -136,7 +129,8 @@ void InMemoryDataset::read(const DatasetPtr& dataset, int num_workers) {
         samples_.push_back(std::move(sample));
         continue;
       }
-      for (std::size_t place = 0; place < rows.size(); ++place) copy_row(rows[place], read, sample.tensors[place]);
+      for (std::size_t place = 0; place < rows.size(); ++place)
+        rows[place].select(0, read).copy_(sample.tensors[place].detach());
     }
   }
   if (samples_.empty()) rows_.emplace(std::move(rows));
@@ -148,9 +142,7 @@ Sample InMemoryDataset::get(int64_t index, Generator& rng) const {
     sample.entries = entries_;
     return sample;
   }
-  if (index < 0 || index >= size_) {
-    throw IndexError(fmt::format("[dataset] index {} is out of range for {} samples, counted from 0.", index, size_));
-  }
+  detail::check_index(index, size_);
   return samples_[static_cast<std::size_t>(index)];
 }
 

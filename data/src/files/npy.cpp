@@ -21,8 +21,7 @@ io::FileBytes open_file(const fs::path& path, const NpyOptions& options) {
 }
 
 std::string npy_bytes(const Tensor& tensor) {
-  const Tensor host = tensor.cpu();
-  const Tensor dense = host.is_contiguous() ? host : host.contiguous();
+  const Tensor dense = tensor.cpu().contiguous();
   std::string out = detail::npy_header(dense);
   out.append(static_cast<const char*>(dense.raw_data()),
              static_cast<std::size_t>(dense.numel() * size_of(dense.dtype())));

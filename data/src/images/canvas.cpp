@@ -12,12 +12,7 @@ Canvas::Canvas(const Planes& in, const char* op)
     throw ShapeError(fmt::format("[{}] an image is uint8 or float32 (3, H, W) or (1, H, W), not {} {}.", op,
                                  name_of(image.dtype()), to_string(image.sizes())));
   }
-  values.resize(static_cast<std::size_t>(image.numel()));
-  if (bytes) {
-    std::copy_n(image.data<std::uint8_t>(), values.size(), values.data());
-  } else {
-    std::copy_n(image.data<float>(), values.size(), values.data());
-  }
+  values = floats_of(in, op);
 }
 
 Tensor Canvas::image(const Planes& like) const {

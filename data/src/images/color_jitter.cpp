@@ -44,11 +44,10 @@ void change_hue(Canvas& c, float shift) {
   if (c.channels == 1 || shift == 0) return;
   constexpr float to_byte = 256.f - 1e-3f;  // as torchvision: each byte value covers an equal part of [0, 1]
   for (int64_t i = 0; i < c.pixels; ++i) {
-    const auto at = [&](int64_t p) -> float& { return c.values[static_cast<std::size_t>(p * c.pixels + i)]; };
-    const auto turned = with_hue_shifted(at(0) / c.bound(), at(1) / c.bound(), at(2) / c.bound(), shift);
+    const auto turned = with_hue_shifted(c.at(0, i) / c.bound(), c.at(1, i) / c.bound(), c.at(2, i) / c.bound(), shift);
     for (int64_t p = 0; p < 3; ++p) {
       const float v = turned[static_cast<std::size_t>(p)];
-      at(p) = c.bytes ? std::floor(v * to_byte) : v;
+      c.at(p, i) = c.bytes ? std::floor(v * to_byte) : v;
     }
   }
 }

@@ -1,6 +1,7 @@
 // Transforms that move pixels without changing them.
 
 #include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/indexing.h>
 
 #include "planes.h"
 
@@ -169,12 +170,7 @@ RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) { detail::check_pro
 
 Move RandomHorizontalFlip::draw(const Tensor& image, Generator& rng) const {
   if (rng.uniform() >= p_) return {};
-  const auto pixels = [](const Tensor& t, bool) {
-    const Planes in(t, "random_horizontal_flip");
-    std::vector<int64_t> column = sources(0, in.width, 0, PaddingMode::constant);
-    std::ranges::reverse(column);
-    return detail::gather(in, sources(0, in.height, 0, PaddingMode::constant), column, 0);
-  };
+  const auto pixels = [](const Tensor& t, bool) { return flip(Planes(t, "random_horizontal_flip").tensor, {-1}); };
   return {pixels, {-1, 0, static_cast<double>(image.size(-1))}};
 }
 
@@ -182,12 +178,7 @@ RandomVerticalFlip::RandomVerticalFlip(double p) : p_(p) { detail::check_probabi
 
 Move RandomVerticalFlip::draw(const Tensor& image, Generator& rng) const {
   if (rng.uniform() >= p_) return {};
-  const auto pixels = [](const Tensor& t, bool) {
-    const Planes in(t, "random_vertical_flip");
-    std::vector<int64_t> row = sources(0, in.height, 0, PaddingMode::constant);
-    std::ranges::reverse(row);
-    return detail::gather(in, row, sources(0, in.width, 0, PaddingMode::constant), 0);
-  };
+  const auto pixels = [](const Tensor& t, bool) { return flip(Planes(t, "random_vertical_flip").tensor, {-2}); };
   return {pixels, {1, 0, 0}, {0, -1, static_cast<double>(image.size(-2))}};
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace levin::data {
 
@@ -49,19 +48,6 @@ Tensor normalized(const Tensor& batch, const GridOptions& o) {
   return out;
 }
 
-/// Copies image (C, h, w) into the grid (C, H, W) with its corner at (top, left).
-void place(const Tensor& batch, int64_t index, const Tensor& grid, int64_t top, int64_t left) {
-  const int64_t height = batch.size(2), width = batch.size(3), element = size_of(batch.dtype());
-  const auto* from = static_cast<const std::byte*>(batch.raw_data()) + index * 3 * height * width * element;
-  auto* to = static_cast<std::byte*>(grid.raw_data());
-  for (int64_t c = 0; c < 3; ++c) {
-    for (int64_t y = 0; y < height; ++y) {
-      std::memcpy(to + ((c * grid.size(1) + top + y) * grid.size(2) + left) * element,
-                  from + (c * height + y) * width * element, static_cast<std::size_t>(width * element));
-    }
-  }
-}
-
 }  // namespace
 
 Tensor make_grid(const Tensor& tensor, const GridOptions& o) {
@@ -71,13 +57,15 @@ Tensor make_grid(const Tensor& tensor, const GridOptions& o) {
   }
   Tensor batch = as_batch(tensor);
   if (o.normalize) batch = normalized(batch, o);
-  const int64_t count = batch.size(0), height = batch.size(2) + o.padding, width = batch.size(3) + o.padding;
+  const int64_t count = batch.size(0), high = batch.size(2), wide = batch.size(3);
   if (count == 1) return batch.squeeze(0);
+  const int64_t height = high + o.padding, width = wide + o.padding;
   const int64_t columns = std::min(o.nrow, count), rows = (count + columns - 1) / columns;
   Tensor grid = empty({3, rows * height + o.padding, columns * width + o.padding}, {.dtype = batch.dtype()});
   grid.fill_(o.pad_value);
   for (int64_t i = 0; i < count; ++i) {
-    place(batch, i, grid, i / columns * height + o.padding, i % columns * width + o.padding);
+    const int64_t top = i / columns * height + o.padding, left = i % columns * width + o.padding;
+    grid.narrow(1, top, high).narrow(2, left, wide).copy_(batch.select(0, i));
   }
   return grid;
 }

@@ -2,6 +2,7 @@
 #include <levin/core/io.h>
 #include <levin/data/image.h>
 
+#include "../datasets/check_index.h"
 #include "pixels.h"
 
 #include <fmt/format.h>
@@ -41,20 +42,10 @@ bool has_prefix(std::span<const std::byte> bytes, std::initializer_list<int> pre
                     [](int expected, std::byte b) { return static_cast<int>(b) == expected; });
 }
 
+/// The number of a mode is that of its channels, as torchvision numbers them.
 int channels_of(ImageReadMode mode, int in_file) {
-  switch (mode) {
-    case ImageReadMode::unchanged:
-      return in_file;
-    case ImageReadMode::gray:
-      return 1;
-    case ImageReadMode::gray_alpha:
-      return 2;
-    case ImageReadMode::rgb:
-      return 3;
-    case ImageReadMode::rgb_alpha:
-      return 4;
-  }
-  return in_file;
+  static_assert(static_cast<int>(ImageReadMode::rgb_alpha) == 4);
+  return mode == ImageReadMode::unchanged ? in_file : static_cast<int>(mode);
 }
 
 /// Luma of ITU-R BT.601 in 16-bit fixed point.
@@ -79,14 +70,9 @@ Tensor to_planes(const Pixels& pixels, int channels) {
   return out;
 }
 
-std::string lower_extension(const fs::path& path) {
+bool is_image(const fs::path& path) {
   std::string e = path.extension().string();
   std::transform(e.begin(), e.end(), e.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return e;
-}
-
-bool is_image(const fs::path& path) {
-  const std::string e = lower_extension(path);
   return e == ".png" || e == ".jpg" || e == ".jpeg";
 }
 
@@ -130,15 +116,9 @@ std::string encode_png(const Tensor& image, int compression_level) {
   if (compression_level < 0 || compression_level > 9) {
     throw ValueError(fmt::format("[encode_png] compression_level is {}; use 0 to 9.", compression_level));
   }
-  const Tensor host = image.cpu(), dense = host.is_contiguous() ? host : host.contiguous();
-  Pixels pixels{dense.size(1), dense.size(2), static_cast<int>(dense.size(0)), {}};
-  const int64_t count = pixels.height * pixels.width;
-  pixels.bytes.resize(static_cast<std::size_t>(dense.numel()));
-  const auto* from = dense.data<std::uint8_t>();
-  for (int64_t c = 0; c < pixels.channels; ++c) {
-    for (int64_t i = 0; i < count; ++i)
-      pixels.bytes[static_cast<std::size_t>(i * pixels.channels + c)] = from[c * count + i];
-  }
+  const Tensor rows = image.cpu().permute({1, 2, 0}).contiguous();  // (H, W, C)
+  const auto* bytes = rows.data<std::uint8_t>();
+  const Pixels pixels{rows.size(0), rows.size(1), static_cast<int>(rows.size(2)), {bytes, bytes + rows.numel()}};
   return detail::png_bytes(pixels, compression_level);
 }
 
@@ -171,9 +151,7 @@ ImageFolder::ImageFolder(const fs::path& root, Transform transform, ImageReadMod
 }
 
 Sample ImageFolder::get(int64_t index, Generator& rng) const {
-  if (index < 0 || index >= size()) {
-    throw IndexError(fmt::format("[dataset] index {} is out of range for {} samples, counted from 0.", index, size()));
-  }
+  detail::check_index(index, size());
   const auto i = static_cast<std::size_t>(index);
   Tensor image = read_image(files_[i], mode_);
   if (transform_) image = transform_(image, rng);

@@ -67,6 +67,9 @@ struct PixelMap {
   std::array<double, 3> x, y;
 };
 
+/// Converts an image, uint8 or f32, to floats (count, height, width). Throws DTypeError for other types.
+std::vector<float> floats_of(const Planes& in, const char* op);
+
 /// Takes each pixel from the place that `back` names; uint8 or f32.
 Tensor warp(const Tensor& image, const PixelMap& back, Interpolation interpolation, double fill, const char* op);
 

@@ -12,20 +12,36 @@ namespace levin::data::detail {
 
 namespace {
 
-/// State shared by reading and writing.
+[[noreturn]] void on_error(png_structp png, png_const_charp text);
+void on_warning(png_structp, png_const_charp) {}
+
+/// Owns libpng's structures for reading or writing.
 struct PngSession {
-  png_structp png = nullptr;
-  png_infop info = nullptr;
+  explicit PngSession(bool for_writing) : writes(for_writing) {
+    const auto create = writes ? png_create_write_struct : png_create_read_struct;
+    png = create(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    info = png ? png_create_info_struct(png) : nullptr;
+  }
+  ~PngSession() {
+    if (writes)
+      png_destroy_write_struct(&png, &info);
+    else
+      png_destroy_read_struct(&png, &info, nullptr);
+  }
+  PngSession(const PngSession&) = delete;
+  PngSession& operator=(const PngSession&) = delete;
+
+  const bool writes;
+  png_structp png;
+  png_infop info;
   char message[120] = "unknown error";
 };
 
-[[noreturn]] void on_error(png_structp png, png_const_charp text) {
+void on_error(png_structp png, png_const_charp text) {
   auto* session = static_cast<PngSession*>(png_get_error_ptr(png));
   std::strncpy(session->message, text, sizeof session->message - 1);
   png_longjmp(png, 1);
 }
-
-void on_warning(png_structp, png_const_charp) {}
 
 struct Source {
   const std::byte* data = nullptr;
@@ -93,27 +109,6 @@ std::vector<png_bytep> row_pointers(const Pixels& pixels) {
   return rows;
 }
 
-/// Owns libpng's structures for reading.
-struct PngReader : PngSession {
-  PngReader() {
-    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, static_cast<PngSession*>(this), on_error, on_warning);
-    info = png ? png_create_info_struct(png) : nullptr;
-  }
-  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
-  PngReader(const PngReader&) = delete;
-  PngReader& operator=(const PngReader&) = delete;
-};
-
-struct PngWriter : PngSession {
-  PngWriter() {
-    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, static_cast<PngSession*>(this), on_error, on_warning);
-    info = png ? png_create_info_struct(png) : nullptr;
-  }
-  ~PngWriter() { png_destroy_write_struct(&png, &info); }
-  PngWriter(const PngWriter&) = delete;
-  PngWriter& operator=(const PngWriter&) = delete;
-};
-
 void require_started(const PngSession& s) {
   if (!s.png || !s.info) throw OutOfMemory("[png] libpng did not start: memory ran out.");
 }
@@ -123,7 +118,7 @@ void require_started(const PngSession& s) {
 Pixels read_png(std::span<const std::byte> file, const std::string& name) {
   constexpr int64_t most_pixels = 1032 * 8;  // per byte: deflate's highest ratio, one bit per pixel
   Pixels pixels;
-  PngReader s;
+  PngSession s(/*for_writing=*/false);
   require_started(s);
   Source source{file.data(), file.size(), 0};
   const auto refuse = [&] { refuse_image(name, fmt::format("PNG: {}. It is damaged.", s.message)); };
@@ -136,7 +131,7 @@ Pixels read_png(std::span<const std::byte> file, const std::string& name) {
 
 std::string png_bytes(const Pixels& pixels, int compression_level) {
   std::string out;
-  PngWriter s;
+  PngSession s(/*for_writing=*/true);
   require_started(s);
   std::vector<png_bytep> rows = row_pointers(pixels);
   if (!write_all(s, out, pixels, rows.data(), compression_level)) {

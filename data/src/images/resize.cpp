@@ -58,20 +58,6 @@ float sum_of(const float* from, int64_t stride, std::span<const float> weights) 
   return sum;
 }
 
-/// Converts an image to floats (count, height, width).
-std::vector<float> floats_of(const Planes& in, const char* op) {
-  const auto n = static_cast<std::size_t>(in.tensor.numel());
-  std::vector<float> out(n);
-  if (in.tensor.dtype() == kUInt8) {
-    std::copy_n(in.tensor.data<std::uint8_t>(), n, out.data());
-  } else if (in.tensor.dtype() == kFloat32) {
-    std::copy_n(in.tensor.data<float>(), n, out.data());
-  } else {
-    throw DTypeError(fmt::format("[{}] the image is {}; give uint8 or float32.", op, name_of(in.tensor.dtype())));
-  }
-  return out;
-}
-
 void store(const std::vector<float>& values, const Tensor& out) {
   if (out.dtype() == kFloat32) {
     std::copy(values.begin(), values.end(), out.data<float>());
@@ -88,7 +74,7 @@ void check_sizes(int64_t height, int64_t width, const char* op) {
 
 Tensor resample(const Planes& in, int64_t height, int64_t width, bool antialias) {
   const Taps across = triangle_taps(in.width, width, antialias), down = triangle_taps(in.height, height, antialias);
-  const std::vector<float> from = floats_of(in, "resize");
+  const std::vector<float> from = detail::floats_of(in, "resize");
   std::vector<float> wide(static_cast<std::size_t>(in.count * in.height * width));  // (count, in.height, width)
   for (int64_t y = 0; y < in.count * in.height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
@@ -228,6 +214,19 @@ Move RandomRotation::draw(const Tensor& image, Generator& rng) const {
 }
 
 namespace detail {
+
+std::vector<float> floats_of(const Planes& in, const char* op) {
+  const auto n = static_cast<std::size_t>(in.tensor.numel());
+  std::vector<float> out(n);
+  if (in.tensor.dtype() == kUInt8) {
+    std::copy_n(in.tensor.data<std::uint8_t>(), n, out.data());
+  } else if (in.tensor.dtype() == kFloat32) {
+    std::copy_n(in.tensor.data<float>(), n, out.data());
+  } else {
+    throw DTypeError(fmt::format("[{}] the image is {}; give uint8 or float32.", op, name_of(in.tensor.dtype())));
+  }
+  return out;
+}
 
 Tensor warp(const Tensor& image, const PixelMap& back, Interpolation interpolation, double fill_value, const char* op) {
   const Planes in(image, op);

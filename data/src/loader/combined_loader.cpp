@@ -49,16 +49,9 @@ class CombinedLoader::Source final : public detail::BatchSource {
       if (!l->has_size()) return std::nullopt;
       sizes.push_back(l->size());
     }
-    switch (mode_) {
-      case CombinedMode::min_size:
-        return *std::min_element(sizes.begin(), sizes.end());
-      case CombinedMode::sequential:
-        return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-      case CombinedMode::max_size:
-      case CombinedMode::max_size_cycle:
-        break;
-    }
-    return *std::max_element(sizes.begin(), sizes.end());
+    if (mode_ == CombinedMode::min_size) return std::ranges::min(sizes);
+    if (mode_ == CombinedMode::sequential) return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    return std::ranges::max(sizes);
   }
 
   std::unique_ptr<detail::BatchSource> share(const DataLoaderOptions& o) const override {

@@ -73,16 +73,19 @@ std::string MapJob::describe(int64_t turn) const {
 
 std::optional<Batch> MapJob::load(int64_t turn) const {
   const auto indices = indices_of(turn);
-  if (!collate) return dataset->get_batch(indices, epoch_rng);
+  return collate ? collate(load_samples(*dataset, indices, epoch_rng)) : dataset->get_batch(indices, epoch_rng);
+}
+
+std::vector<Sample> load_samples(const Dataset& dataset, std::span<const int64_t> indices, const Generator& epoch_rng) {
   std::vector<Sample> samples;
   samples.reserve(indices.size());
   for (const int64_t index : indices) {
     current_index = index;
     Generator rng = epoch_rng.fork(static_cast<std::uint64_t>(index));
-    samples.push_back(dataset->get(index, rng));
+    samples.push_back(dataset.get(index, rng));
   }
   current_index = -1;
-  return collate(samples);
+  return samples;
 }
 
 }  // namespace levin::data::detail

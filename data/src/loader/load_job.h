@@ -38,6 +38,9 @@ class MapJob final : public LoadJob {
   Generator epoch_rng;  ///< forked by index for each sample
 };
 
+/// Loads the samples of these indices, each with the random numbers of its index, and sets current_index meanwhile.
+std::vector<Sample> load_samples(const Dataset& dataset, std::span<const int64_t> indices, const Generator& epoch_rng);
+
 /// Rethrows the exception being handled with `where` before its text: Levin's errors with their type, others nested in
 /// an Error.
 [[noreturn]] void rethrow_from(const std::string& where);

@@ -3,17 +3,25 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
+#include <span>
 
 namespace levin::data::detail {
 
 namespace {
 
-struct CodeRange {
-  std::uint32_t first, last;
-};
+#include "unicode_runs.inc"
 
-#include "unicode_ranges.inc"
+/// Returns the codes at which a class of characters begins and ends, in turn, from the lengths in between.
+template <std::size_t N>
+consteval std::array<std::uint32_t, N> edges_of(const std::uint16_t (&runs)[N]) {
+  std::array<std::uint32_t, N> edges{};
+  std::uint32_t code = 0;
+  for (std::size_t i = 0; i < N; ++i) edges[i] = code += runs[i];
+  return edges;
+}
+
+constexpr auto kLetterEdges = edges_of(kLetterRuns);
+constexpr auto kNumberEdges = edges_of(kNumberRuns);
 
 constexpr std::uint32_t kInvalid = 0xffffffff;
 
@@ -24,11 +32,8 @@ struct Character {
   Kind kind;
 };
 
-template <std::size_t N>
-bool contains(const CodeRange (&ranges)[N], std::uint32_t code) {
-  const CodeRange* range =
-      std::upper_bound(ranges, ranges + N, code, [](std::uint32_t c, const CodeRange& r) { return c < r.first; });
-  return range != ranges && code <= std::prev(range)->last;
+bool contains(std::span<const std::uint32_t> edges, std::uint32_t code) {
+  return (std::ranges::upper_bound(edges, code) - edges.begin()) % 2 == 1;
 }
 
 /// The characters with Unicode's property White_Space.
@@ -44,8 +49,8 @@ Character character_at(std::string_view text) {
   std::uint32_t code = length == 1 && byte(0) >= 0x80 ? kInvalid : byte(0) & bits_of_first[length];
   for (std::size_t i = 1; i < length; ++i) code = code << 6 | (byte(i) & 0x3f);
   if (is_white_space(code)) return {length, Kind::space};
-  if (contains(kLetterRanges, code)) return {length, Kind::letter};
-  return {length, contains(kNumberRanges, code) ? Kind::number : Kind::other};
+  if (contains(kLetterEdges, code)) return {length, Kind::letter};
+  return {length, contains(kNumberEdges, code) ? Kind::number : Kind::other};
 }
 
 /// Length of the run of characters of one kind at the front.

@@ -32,10 +32,6 @@ struct Shown {
   }
 };
 
-}  // namespace
-
-namespace {
-
 int depth_of(const std::string& name) {
   return name.empty() ? 0 : 1 + static_cast<int>(std::count(name.begin(), name.end(), '.'));
 }

@@ -13,17 +13,8 @@ namespace {
 std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
 ReduceOp over_ranks(Reduce reduce) {
-  switch (reduce) {
-    case Reduce::mean:
-      return ReduceOp::avg;
-    case Reduce::sum:
-      return ReduceOp::sum;
-    case Reduce::min:
-      return ReduceOp::min;
-    case Reduce::max:
-      return ReduceOp::max;
-  }
-  return ReduceOp::avg;
+  constexpr ReduceOp ops[] = {ReduceOp::avg, ReduceOp::sum, ReduceOp::min, ReduceOp::max};  // in the order of Reduce
+  return ops[static_cast<int>(reduce)];
 }
 
 std::string suffix_of(int dataloader) { return "/dataloader_idx_" + std::to_string(dataloader); }

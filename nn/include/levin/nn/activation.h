@@ -39,10 +39,7 @@ std::string arguments_text(std::initializer_list<std::pair<const char*, double>>
     explicit Class(type name##_ __VA_OPT__(=) __VA_ARGS__);                                                          \
     Tensor forward(const Tensor& x) override { return function(x, name); }                                           \
     std::string extra_repr() const override { return detail::arguments_text({{#name, static_cast<double>(name)}}); } \
-    template <class F>                                                                                               \
-    auto with_arguments(F construct) const {                                                                         \
-      return construct(name);                                                                                        \
-    }                                                                                                                \
+    auto with_arguments(auto construct) const { return construct(name); }                                            \
     const type name;                                                                                                 \
   };
 #define LEVIN_ACTIVATION_OF_TWO(Class, function, first, first_default, second, second_default)                       \
@@ -51,10 +48,7 @@ std::string arguments_text(std::initializer_list<std::pair<const char*, double>>
     explicit Class(double first##_ first_default, double second##_ second_default);                                  \
     Tensor forward(const Tensor& x) override { return function(x, first, second); }                                  \
     std::string extra_repr() const override { return detail::arguments_text({{#first, first}, {#second, second}}); } \
-    template <class F>                                                                                               \
-    auto with_arguments(F construct) const {                                                                         \
-      return construct(first, second);                                                                               \
-    }                                                                                                                \
+    auto with_arguments(auto construct) const { return construct(first, second); }                                   \
     const double first, second;                                                                                      \
   };
 
@@ -121,10 +115,7 @@ class GELU : public Layer<GELU> {
   explicit GELU(Approximate approximate_ = Approximate::none);
   Tensor forward(const Tensor& x) override { return gelu(x, approximate); }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(approximate);
-  }
+  auto with_arguments(auto construct) const { return construct(approximate); }
 
   const Approximate approximate;
 };
@@ -149,10 +140,7 @@ class PReLU : public Layer<PReLU> {
   explicit PReLU(int64_t num_parameters = 1, const Options& options = {});
   Tensor forward(const Tensor& x) override { return prelu(x, weight); }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(weight.numel(), Options{});
-  }
+  auto with_arguments(auto construct) const { return construct(weight.numel(), Options{}); }
 
   Parameter& weight;  ///< (num_parameters)
 };
@@ -165,10 +153,7 @@ class RReLU : public Layer<RReLU> {
   explicit RReLU(double lower_ = 1.0 / 8, double upper_ = 1.0 / 3);
   Tensor forward(const Tensor& x) override { return rrelu(x, lower, upper, is_training()); }
   std::string extra_repr() const override { return detail::arguments_text({{"lower", lower}, {"upper", upper}}); }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(lower, upper);
-  }
+  auto with_arguments(auto construct) const { return construct(lower, upper); }
 
   const double lower, upper;
 };

@@ -155,10 +155,7 @@ class Lambda : public Layer<Lambda> {
   /// Throws ValueError for an empty function. Clones of the layer hold copies of the function.
   explicit Lambda(std::function<Tensor(const Tensor&)> f);
   Tensor forward(const Tensor& x) override { return function_(x); }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(function_);
-  }
+  auto with_arguments(auto construct) const { return construct(function_); }
 
  private:
   std::function<Tensor(const Tensor&)> function_;

@@ -40,10 +40,7 @@ class Conv : public Layer<Derived> {
   /// kernel's elements.
   void reset_parameters();
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(in_channels, out_channels, kernel_size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(in_channels, out_channels, kernel_size, options); }
 
   const int64_t in_channels, out_channels;
   const Tuple<N> kernel_size;
@@ -102,10 +99,7 @@ class ConvTranspose : public Layer<Derived> {
   /// kernel's elements, as in PyTorch.
   void reset_parameters();
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(in_channels, out_channels, kernel_size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(in_channels, out_channels, kernel_size, options); }
 
   const int64_t in_channels, out_channels;
   const Tuple<N> kernel_size;

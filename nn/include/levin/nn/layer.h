@@ -106,10 +106,7 @@ typename S::Result run(Module& module, P&... arguments) {
 ///   class Dropout : public Layer<Dropout> {
 ///    public:
 ///     explicit Dropout(double p = 0.5);
-///     template <class F>
-///     auto with_arguments(F construct) const {
-///       return construct(p);
-///     }
+///     auto with_arguments(auto construct) const { return construct(p); }
 ///
 /// A layer that extends another one names it as `Base` and may inherit its arguments.
 template <class Derived, std::derived_from<Module> Base = Module>

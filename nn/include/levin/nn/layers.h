@@ -25,8 +25,7 @@ class Linear : public Layer<Linear> {
   /// Initializes weight and bias anew, uniformly in +-1 / sqrt(in_features).
   void reset_parameters();
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
+  auto with_arguments(auto construct) const {
     return construct(in_features, out_features, Options{.bias = bias.defined()});
   }
 
@@ -43,10 +42,7 @@ class Flatten : public Layer<Flatten> {
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(start_dim, end_dim);
-  }
+  auto with_arguments(auto construct) const { return construct(start_dim, end_dim); }
 
   const int64_t start_dim, end_dim;
 };
@@ -57,20 +53,28 @@ class Identity : public Layer<Identity> {
   Tensor forward(const Tensor& x) override { return x; }
 };
 
+namespace detail {
+/// The probability of a dropout.
+class DropoutBase : public Module {
+ public:
+  std::string extra_repr() const override;
+  auto with_arguments(auto construct) const { return construct(p); }
+
+  const double p;
+
+ protected:
+  /// Throws ValueError, tagged with the layer's name, for a p outside of [0, 1].
+  DropoutBase(const char* layer, double p);
+};
+}  // namespace detail
+
 /// Zeroes elements with probability p while training and scales the others by 1 / (1 - p); returns its input otherwise
 /// (Srivastava et al. 2014). Draws from the default generator.
-class Dropout : public Layer<Dropout> {
+class Dropout : public Layer<Dropout, detail::DropoutBase> {
  public:
   /// Throws ValueError for a p outside of [0, 1].
   explicit Dropout(double p = 0.5);
   Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(p);
-  }
-
-  const double p;
 };
 
 /// Options of Embedding.
@@ -91,10 +95,7 @@ class Embedding : public Layer<Embedding> {
   /// Draws the table anew from the standard normal distribution; the row padding_idx becomes zeros.
   void reset_parameters();
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(num_embeddings, embedding_dim, options);
-  }
+  auto with_arguments(auto construct) const { return construct(num_embeddings, embedding_dim, options); }
 
   const int64_t num_embeddings, embedding_dim;
   const Options options;
@@ -115,8 +116,7 @@ class Bilinear : public Layer<Bilinear> {
   /// Initializes weight and bias anew, uniformly in +-1 / sqrt(in1_features).
   void reset_parameters();
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
+  auto with_arguments(auto construct) const {
     return construct(in1_features, in2_features, out_features, Options{.bias = bias.defined()});
   }
 
@@ -132,10 +132,7 @@ class Unflatten : public Layer<Unflatten> {
   Unflatten(int64_t dim, const Shape& sizes);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(dim, sizes);
-  }
+  auto with_arguments(auto construct) const { return construct(dim, sizes); }
 
   const int64_t dim;
   const Shape sizes;
@@ -163,10 +160,7 @@ class EmbeddingBag : public Layer<EmbeddingBag> {
   EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim, const Options& options = {});
   Tensor forward(const Tensor& index, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(num_embeddings, embedding_dim, options);
-  }
+  auto with_arguments(auto construct) const { return construct(num_embeddings, embedding_dim, options); }
 
   const int64_t num_embeddings, embedding_dim;
   const Options options;
@@ -176,18 +170,11 @@ class EmbeddingBag : public Layer<EmbeddingBag> {
 /// Zeroes whole channels of (B, C, ...) with probability p while training and scales the others by 1 / (1 - p)
 /// (Tompson et al. 2015). x has any number of axes, but the batch axis is required: forward throws ShapeError for fewer
 /// than two axes.
-class FeatureDropout : public Layer<FeatureDropout> {
+class FeatureDropout : public Layer<FeatureDropout, detail::DropoutBase> {
  public:
   /// Throws ValueError for a p outside of [0, 1].
   explicit FeatureDropout(double p = 0.5);
   Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(p);
-  }
-
-  const double p;
 };
 /// FeatureDropout of (B, C, L) or (C, L). forward throws ShapeError for other numbers of axes.
 class Dropout1d : public Layer<Dropout1d, FeatureDropout> {
@@ -213,18 +200,11 @@ class Dropout3d : public Layer<Dropout3d, FeatureDropout> {
 };
 
 /// AlphaDropout of whole channels of (B, C, ...) with probability p. forward throws ShapeError for fewer than two axes.
-class FeatureAlphaDropout : public Layer<FeatureAlphaDropout> {
+class FeatureAlphaDropout : public Layer<FeatureAlphaDropout, detail::DropoutBase> {
  public:
   /// Throws ValueError for a p outside of [0, 1].
   explicit FeatureAlphaDropout(double p = 0.5);
   Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(p);
-  }
-
-  const double p;
 };
 
 /// Divides the channels of (B, C, ...) by their 2-norm and multiplies each by a learned factor, which begins as `scale`
@@ -234,10 +214,7 @@ class L2Norm : public Layer<L2Norm> {
   explicit L2Norm(int64_t channels, double scale = 20.0);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(weight.numel(), scale);
-  }
+  auto with_arguments(auto construct) const { return construct(weight.numel(), scale); }
 
   const double scale;
   Parameter& weight;  ///< (C)
@@ -258,10 +235,7 @@ class PositionalEncoding : public Layer<PositionalEncoding> {
   explicit PositionalEncoding(int64_t d_model, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(d_model, options);
-  }
+  auto with_arguments(auto construct) const { return construct(d_model, options); }
 
   const int64_t d_model;
   const Options options;
@@ -272,18 +246,11 @@ class PositionalEncoding : public Layer<PositionalEncoding> {
 
 /// Dropout for networks of SELU: sets elements, with probability p while training, to SELU's limit at minus infinity,
 /// and maps the result so that mean 0 and variance 1 stay (Klambauer et al. 2017). Returns its input otherwise.
-class AlphaDropout : public Layer<AlphaDropout> {
+class AlphaDropout : public Layer<AlphaDropout, detail::DropoutBase> {
  public:
   /// Throws ValueError for a p outside of [0, 1].
   explicit AlphaDropout(double p = 0.5);
   Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(p);
-  }
-
-  const double p;
 };
 
 }  // namespace levin::nn

@@ -28,10 +28,7 @@ class Loss : public Layer<Loss> {
     using Options = OptionsType;                                                                                    \
     explicit Class(const Options& o = {});                                                                          \
     Tensor forward(const Tensor& input, const Tensor& target) override { return function(input, target, options); } \
-    template <class F>                                                                                              \
-    auto with_arguments(F construct) const {                                                                        \
-      return construct(options);                                                                                    \
-    }                                                                                                               \
+    auto with_arguments(auto construct) const { return construct(options); }                                        \
     const Options options;                                                                                          \
   };
 // A loss of a reduction alone.
@@ -40,41 +37,32 @@ class Loss : public Layer<Loss> {
    public:                                                                                                            \
     explicit Class(Reduction reduction_ = Reduction::mean);                                                           \
     Tensor forward(const Tensor& input, const Tensor& target) override { return function(input, target, reduction); } \
-    template <class F>                                                                                                \
-    auto with_arguments(F construct) const {                                                                          \
-      return construct(reduction);                                                                                    \
-    }                                                                                                                 \
+    auto with_arguments(auto construct) const { return construct(reduction); }                                        \
     const Reduction reduction;                                                                                        \
   };
 // A loss of a reduction and a number, in the order of PyTorch's constructor.
-#define LEVIN_LOSS_OF_NUMBER(Class, function, name, value)                          \
-  class Class : public Layer<Class, Loss> {                                         \
-   public:                                                                          \
-    explicit Class(Reduction reduction_ = Reduction::mean, double name##_ = value); \
-    Tensor forward(const Tensor& input, const Tensor& target) override {            \
-      return function(input, target, reduction, name);                              \
-    }                                                                               \
-    template <class F>                                                              \
-    auto with_arguments(F construct) const {                                        \
-      return construct(reduction, name);                                            \
-    }                                                                               \
-    const Reduction reduction;                                                      \
-    const double name;                                                              \
+#define LEVIN_LOSS_OF_NUMBER(Class, function, name, value)                           \
+  class Class : public Layer<Class, Loss> {                                          \
+   public:                                                                           \
+    explicit Class(Reduction reduction_ = Reduction::mean, double name##_ = value);  \
+    Tensor forward(const Tensor& input, const Tensor& target) override {             \
+      return function(input, target, reduction, name);                               \
+    }                                                                                \
+    auto with_arguments(auto construct) const { return construct(reduction, name); } \
+    const Reduction reduction;                                                       \
+    const double name;                                                               \
   };
 // A loss of three tensors.
-#define LEVIN_LOSS_OF_THREE(Class, function, first, second, third)                   \
-  class Class : public Layer<Class> {                                                \
-   public:                                                                           \
-    explicit Class(double margin_ = 0.0, Reduction reduction_ = Reduction::mean);    \
-    Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) { \
-      return function(first, second, third, margin, reduction);                      \
-    }                                                                                \
-    template <class F>                                                               \
-    auto with_arguments(F construct) const {                                         \
-      return construct(margin, reduction);                                           \
-    }                                                                                \
-    const double margin;                                                             \
-    const Reduction reduction;                                                       \
+#define LEVIN_LOSS_OF_THREE(Class, function, first, second, third)                     \
+  class Class : public Layer<Class> {                                                  \
+   public:                                                                             \
+    explicit Class(double margin_ = 0.0, Reduction reduction_ = Reduction::mean);      \
+    Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) {   \
+      return function(first, second, third, margin, reduction);                        \
+    }                                                                                  \
+    auto with_arguments(auto construct) const { return construct(margin, reduction); } \
+    const double margin;                                                               \
+    const Reduction reduction;                                                         \
   };
 
 /// -log softmax(input)[target]: input is logits (B, C), (B, C, ...) or (C); target is class indices (B), (B, ...) or
@@ -136,10 +124,7 @@ class BCELoss : public Layer<BCELoss, Loss> {
   Tensor forward(const Tensor& input, const Tensor& target) override {
     return binary_cross_entropy(input, target, options.weight, options.reduction);
   }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };
@@ -153,10 +138,7 @@ class MultiLabelSoftMarginLoss : public Layer<MultiLabelSoftMarginLoss, Loss> {
   Tensor forward(const Tensor& input, const Tensor& target) override {
     return multilabel_soft_margin_loss(input, target, options.weight, options.reduction);
   }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };
@@ -169,10 +151,7 @@ class HingeEmbeddingLoss : public Layer<HingeEmbeddingLoss, Loss> {
   Tensor forward(const Tensor& input, const Tensor& target) override {
     return hinge_embedding_loss(input, target, margin, reduction);
   }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(margin, reduction);
-  }
+  auto with_arguments(auto construct) const { return construct(margin, reduction); }
 
   const double margin;
   const Reduction reduction;
@@ -188,10 +167,7 @@ class GaussianNLLLoss : public Layer<GaussianNLLLoss> {
   Tensor forward(const Tensor& input, const Tensor& target, const Tensor& var) {
     return gaussian_nll_loss(input, target, var, options);
   }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };
@@ -205,10 +181,7 @@ class TripletMarginLoss : public Layer<TripletMarginLoss> {
   Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative) {
     return triplet_margin_loss(anchor, positive, negative, options);
   }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };
@@ -223,10 +196,7 @@ class TripletMarginWithDistanceLoss : public Layer<TripletMarginWithDistanceLoss
   /// Without a function the distance is pairwise_distance.
   explicit TripletMarginWithDistanceLoss(Distance distance = {}, const Options& o = {});
   Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative);
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(distance_, options);
-  }
+  auto with_arguments(auto construct) const { return construct(distance_, options); }
 
   const Options options;
 
@@ -259,10 +229,7 @@ class AdaptiveLogSoftmaxWithLoss : public Layer<AdaptiveLogSoftmaxWithLoss> {
   Tensor log_prob(const Tensor& x);
   /// Returns the most probable class of each row, int64 (B).
   Tensor predict(const Tensor& x);
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(in_features, n_classes, cutoffs, options);
-  }
+  auto with_arguments(auto construct) const { return construct(in_features, n_classes, cutoffs, options); }
 
   const int64_t in_features, n_classes;
   const std::vector<int64_t> cutoffs;
@@ -286,10 +253,7 @@ class CTCLoss : public Layer<CTCLoss> {
                  const std::vector<int64_t>& target_lengths) {
     return ctc_loss(log_probabilities, targets, input_lengths, target_lengths, options);
   }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };
@@ -305,10 +269,7 @@ class CosineSimilarity : public Layer<CosineSimilarity> {
   using Options = CosineSimilarityOptions;
   explicit CosineSimilarity(const Options& o = {});
   Tensor forward(const Tensor& x1, const Tensor& x2) { return cosine_similarity(x1, x2, options.dim, options.eps); }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };
@@ -327,10 +288,7 @@ class PairwiseDistance : public Layer<PairwiseDistance> {
   Tensor forward(const Tensor& x1, const Tensor& x2) {
     return pairwise_distance(x1, x2, options.p, options.eps, options.keepdim);
   }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };

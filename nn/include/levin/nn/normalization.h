@@ -39,10 +39,7 @@ class BatchNorm : public Layer<BatchNorm> {
   BatchNorm* as_batch_norm() override { return this; }
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(num_features, options);
-  }
+  auto with_arguments(auto construct) const { return construct(num_features, options); }
 
   const int64_t num_features;
   const Options options;
@@ -90,10 +87,7 @@ class LayerNorm : public Layer<LayerNorm> {
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(normalized_shape, options);
-  }
+  auto with_arguments(auto construct) const { return construct(normalized_shape, options); }
 
   const Shape normalized_shape;
   const Options options;
@@ -117,10 +111,7 @@ class RMSNorm : public Layer<RMSNorm> {
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(normalized_shape, options);
-  }
+  auto with_arguments(auto construct) const { return construct(normalized_shape, options); }
 
   const Shape normalized_shape;
   const Options options;
@@ -143,10 +134,7 @@ class GroupNorm : public Layer<GroupNorm> {
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(num_groups, num_channels, options);
-  }
+  auto with_arguments(auto construct) const { return construct(num_groups, num_channels, options); }
 
   const int64_t num_groups, num_channels;
   const Options options;
@@ -169,10 +157,7 @@ class InstanceNorm : public Layer<InstanceNorm> {
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(num_features, options);
-  }
+  auto with_arguments(auto construct) const { return construct(num_features, options); }
 
   const int64_t num_features;
   const Options options;
@@ -212,10 +197,7 @@ class LocalResponseNorm : public Layer<LocalResponseNorm> {
   explicit LocalResponseNorm(int64_t size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(size, options); }
 
   const int64_t size;
   const Options options;

@@ -10,43 +10,7 @@
 
 namespace levin::nn {
 
-/// The maximum of each window of kernel_size {height, width} of (B, C, H, W) or (C, H, W); padding counts as minus
-/// infinity. An axis of size n becomes floor((n + 2 padding - dilation (k - 1) - 1) / stride) + 1 for a kernel of k;
-/// with ceil_mode the quotient is rounded up, if the last window begins inside the input or the padding before it. The
-/// stride defaults to kernel_size.
-class MaxPool2d : public Layer<MaxPool2d> {
- public:
-  using Options = levin::MaxPool2dOptions;
-  explicit MaxPool2d(Tuple<2> kernel_size, const Options& options = {});
-  Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(kernel_size, options);
-  }
-
-  const Tuple<2> kernel_size;
-  const Options options;
-};
-
-/// The mean of each window of kernel_size {height, width} of (B, C, H, W) or (C, H, W); padding counts as zeros, or not
-/// at all if options.count_include_pad is false. Sizes are as of MaxPool2d.
-class AvgPool2d : public Layer<AvgPool2d> {
- public:
-  using Options = levin::AvgPool2dOptions;
-  explicit AvgPool2d(Tuple<2> kernel_size, const Options& options = {});
-  Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(kernel_size, options);
-  }
-
-  const Tuple<2> kernel_size;
-  const Options options;
-};
-
-// Pools over lines and volumes: class, function, options and number of axes.
+// Pools over windows: class, function and number of axes.
 #define LEVIN_POOL(Class, function, N)                                                     \
   class Class : public Layer<Class> {                                                      \
    public:                                                                                 \
@@ -55,17 +19,22 @@ class AvgPool2d : public Layer<AvgPool2d> {
     explicit Class(Tuple<N> kernel, const Options& o = {});                                \
     Tensor forward(const Tensor& x) override { return function(x, kernel_size, options); } \
     std::string extra_repr() const override;                                               \
-    template <class F>                                                                     \
-    auto with_arguments(F construct) const {                                               \
-      return construct(kernel_size, options);                                              \
-    }                                                                                      \
+    auto with_arguments(auto construct) const { return construct(kernel_size, options); }  \
     const Tuple<N> kernel_size;                                                            \
     const Options options;                                                                 \
   };
+/// The maximum of each window of kernel_size {height, width} of (B, C, H, W) or (C, H, W); padding counts as minus
+/// infinity. An axis of size n becomes floor((n + 2 padding - dilation (k - 1) - 1) / stride) + 1 for a kernel of k;
+/// with ceil_mode the quotient is rounded up, if the last window begins inside the input or the padding before it. The
+/// stride defaults to kernel_size.
+LEVIN_POOL(MaxPool2d, max_pool2d, 2)
 /// The maximum of each window of kernel_size of (B, C, L) or (C, L), see MaxPool2d.
 LEVIN_POOL(MaxPool1d, max_pool1d, 1)
 /// The maximum of each window of kernel_size of (B, C, D, H, W) or (C, D, H, W), see MaxPool2d.
 LEVIN_POOL(MaxPool3d, max_pool3d, 3)
+/// The mean of each window of kernel_size {height, width} of (B, C, H, W) or (C, H, W); padding counts as zeros, or not
+/// at all if options.count_include_pad is false. Sizes are as of MaxPool2d.
+LEVIN_POOL(AvgPool2d, avg_pool2d, 2)
 /// The mean of each window of kernel_size of (B, C, L) or (C, L), see AvgPool2d.
 LEVIN_POOL(AvgPool1d, avg_pool1d, 1)
 /// The mean of each window of kernel_size of (B, C, D, H, W) or (C, D, H, W), see AvgPool2d.
@@ -81,10 +50,7 @@ LEVIN_POOL(AvgPool3d, avg_pool3d, 3)
     Class(double p, Tuple<N> kernel, const Options& o = {});                                          \
     Tensor forward(const Tensor& x) override { return function(x, norm_type, kernel_size, options); } \
     std::string extra_repr() const override;                                                          \
-    template <class F>                                                                                \
-    auto with_arguments(F construct) const {                                                          \
-      return construct(norm_type, kernel_size, options);                                              \
-    }                                                                                                 \
+    auto with_arguments(auto construct) const { return construct(norm_type, kernel_size, options); }  \
     const double norm_type;                                                                           \
     const Tuple<N> kernel_size;                                                                       \
     const Options options;                                                                            \
@@ -105,10 +71,7 @@ LEVIN_LP_POOL(LPPool3d, LpPool3d, lp_pool3d, 3)
     explicit Class(Tuple<N> size);                                                \
     Tensor forward(const Tensor& x) override { return function(x, output_size); } \
     std::string extra_repr() const override;                                      \
-    template <class F>                                                            \
-    auto with_arguments(F construct) const {                                      \
-      return construct(output_size);                                              \
-    }                                                                             \
+    auto with_arguments(auto construct) const { return construct(output_size); }  \
     const Tuple<N> output_size;                                                   \
   };
 /// Means of nearly equal parts of (B, C, L) or (C, L), so that L becomes output_size: output o of n is the mean of the
@@ -144,10 +107,7 @@ class Pad : public Layer<Pad> {
   explicit Pad(const Shape& pads_, const Options& o = {});
   Tensor forward(const Tensor& x) override { return pad(x, pads, options.mode, options.value); }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(pads, options);
-  }
+  auto with_arguments(auto construct) const { return construct(pads, options); }
 
   const Shape pads;
   const Options options;
@@ -161,10 +121,7 @@ class Upsample : public Layer<Upsample> {
   explicit Upsample(const Options& o);
   Tensor forward(const Tensor& x) override { return interpolate(x, options); }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
 };
@@ -191,10 +148,7 @@ class UpsamplingBilinear2d : public Upsample {
     explicit Class(int64_t name##_);                                                     \
     Tensor forward(const Tensor& x) override { return function(x, name); }               \
     std::string extra_repr() const override { return #name "=" + std::to_string(name); } \
-    template <class F>                                                                   \
-    auto with_arguments(F construct) const {                                             \
-      return construct(name);                                                            \
-    }                                                                                    \
+    auto with_arguments(auto construct) const { return construct(name); }                \
     const int64_t name;                                                                  \
   };
 /// Rearranges (*, C r^2, H, W) to (*, C, H r, W r), where r is upscale_factor (Shi et al. 2016).

@@ -64,8 +64,6 @@ class Recurrent : public Module {
   struct Direction {
     Parameter *weight_ih, *weight_hh, *bias_ih, *bias_hh;
   };
-  Result run_direction(const Direction& weights, const Tensor& x, const std::vector<Tensor>& states,
-                       const Tensor& lengths, bool backwards) const;
   std::vector<Tensor> initial_states(const Tensor& x, std::vector<Tensor> states, bool batched) const;
 
   RecurrentCell cell_;
@@ -89,10 +87,7 @@ class RNN : public Layer<RNN, Recurrent> {
   using Options = RNNOptions;
   RNN(int64_t input_size, int64_t hidden_size, const Options& options = {});
   std::pair<Tensor, Tensor> forward(Tensor x, const Tensor& h0 = {}, const std::vector<int64_t>& lengths = {});
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(input_size, hidden_size, own_options);
-  }
+  auto with_arguments(auto construct) const { return construct(input_size, hidden_size, own_options); }
 
   const Options own_options;  ///< those of the constructor; `options` has them without the nonlinearity
 };
@@ -106,10 +101,7 @@ class GRU : public Layer<GRU, Recurrent> {
   using Options = RecurrentOptions;
   GRU(int64_t input_size, int64_t hidden_size, const Options& options = {});
   std::pair<Tensor, Tensor> forward(Tensor x, const Tensor& h0 = {}, const std::vector<int64_t>& lengths = {});
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(input_size, hidden_size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(input_size, hidden_size, options); }
 };
 
 /// Long short-term memory (Hochreiter & Schmidhuber 1997), from input_size to hidden_size features. With
@@ -121,10 +113,7 @@ class LSTM : public Layer<LSTM, Recurrent> {
   using Options = RecurrentOptions;
   LSTM(int64_t input_size, int64_t hidden_size, const Options& options = {});
   std::pair<Tensor, LSTMState> forward(Tensor x, const LSTMState& state = {}, const std::vector<int64_t>& lengths = {});
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(input_size, hidden_size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(input_size, hidden_size, options); }
 };
 
 // Cells
@@ -162,10 +151,7 @@ class RNNCell : public Layer<RNNCell, RecurrentCellBase> {
   using Options = RNNCellOptions;
   RNNCell(int64_t input_size, int64_t hidden_size, const Options& options = {});
   Tensor forward(Tensor x, const Tensor& h = {});
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(input_size, hidden_size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(input_size, hidden_size, options); }
 
   const Options options;
 };
@@ -175,8 +161,7 @@ class GRUCell : public Layer<GRUCell, RecurrentCellBase> {
   using Options = CellOptions;
   GRUCell(int64_t input_size, int64_t hidden_size, const Options& options = {});
   Tensor forward(Tensor x, const Tensor& h = {});
-  template <class F>
-  auto with_arguments(F construct) const {
+  auto with_arguments(auto construct) const {
     return construct(input_size, hidden_size, Options{.bias = bias_ih.defined()});
   }
 };
@@ -186,8 +171,7 @@ class LSTMCell : public Layer<LSTMCell, RecurrentCellBase> {
   using Options = CellOptions;
   LSTMCell(int64_t input_size, int64_t hidden_size, const Options& options = {});
   LSTMState forward(Tensor x, const LSTMState& state = {});
-  template <class F>
-  auto with_arguments(F construct) const {
+  auto with_arguments(auto construct) const {
     return construct(input_size, hidden_size, Options{.bias = bias_ih.defined()});
   }
 };

@@ -41,10 +41,7 @@ class MultiheadAttention : public Layer<MultiheadAttention> {
   std::pair<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionCallOptions& call = {});
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(embed_dim, num_heads, options);
-  }
+  auto with_arguments(auto construct) const { return construct(embed_dim, num_heads, options); }
 
   const int64_t embed_dim, num_heads;
   const Options options;
@@ -113,10 +110,7 @@ class TransformerEncoderLayer : public Layer<TransformerEncoderLayer, detail::Tr
   using Options = TransformerLayerOptions;
   TransformerEncoderLayer(int64_t d_model, int64_t nhead, const Options& options = {});
   Tensor forward(Tensor src, const EncoderMasks& masks = {});
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(d_model, nhead, options);
-  }
+  auto with_arguments(auto construct) const { return construct(d_model, nhead, options); }
 
   LayerNorm &norm1, &norm2;
   Dropout &dropout1, &dropout2;
@@ -131,10 +125,7 @@ class TransformerDecoderLayer : public Layer<TransformerDecoderLayer, detail::Tr
   using Options = TransformerLayerOptions;
   TransformerDecoderLayer(int64_t d_model, int64_t nhead, const Options& options = {});
   Tensor forward(const Tensor& tgt, const Tensor& memory, const DecoderMasks& masks = {});
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(d_model, nhead, options);
-  }
+  auto with_arguments(auto construct) const { return construct(d_model, nhead, options); }
 
   MultiheadAttention& multihead_attn;
   LayerNorm &norm1, &norm2, &norm3;
@@ -148,8 +139,7 @@ class TransformerEncoder : public Layer<TransformerEncoder> {
   TransformerEncoder(int64_t d_model, int64_t nhead, int64_t num_layers, const TransformerLayerOptions& options = {},
                      bool norm = false);
   Tensor forward(Tensor src, const EncoderMasks& masks = {});
-  template <class F>
-  auto with_arguments(F construct) const {
+  auto with_arguments(auto construct) const {
     return construct(layers[0].d_model, layers[0].nhead, static_cast<int64_t>(layers.size()), layers[0].options,
                      norm != nullptr);
   }
@@ -166,8 +156,7 @@ class TransformerDecoder : public Layer<TransformerDecoder> {
   TransformerDecoder(int64_t d_model, int64_t nhead, int64_t num_layers, const TransformerLayerOptions& options = {},
                      bool norm = false);
   Tensor forward(const Tensor& tgt, const Tensor& memory, const DecoderMasks& masks = {});
-  template <class F>
-  auto with_arguments(F construct) const {
+  auto with_arguments(auto construct) const {
     return construct(layers[0].d_model, layers[0].nhead, static_cast<int64_t>(layers.size()), layers[0].options,
                      norm != nullptr);
   }
@@ -193,10 +182,7 @@ class Transformer : public Layer<Transformer> {
   explicit Transformer(const Options& options = {});
   Tensor forward(const Tensor& src, const Tensor& tgt, const EncoderMasks& encoder_masks = {},
                  const DecoderMasks& decoder_masks = {});
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(options);
-  }
+  auto with_arguments(auto construct) const { return construct(options); }
 
   const Options options;
   TransformerEncoder& encoder;

@@ -67,10 +67,7 @@ class Unfold : public Layer<Unfold> {
   explicit Unfold(Tuple<2> kernel, const Options& o = {});
   Tensor forward(const Tensor& x) override { return unfold(x, kernel_size, options); }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(kernel_size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(kernel_size, options); }
 
   const Tuple<2> kernel_size;  ///< {kh, kw}
   const Options options;
@@ -85,10 +82,7 @@ class Fold : public Layer<Fold> {
   Fold(Tuple<2> size, Tuple<2> kernel, const Options& o = {});
   Tensor forward(const Tensor& x) override { return fold(x, output_size, kernel_size, options); }
   std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(output_size, kernel_size, options);
-  }
+  auto with_arguments(auto construct) const { return construct(output_size, kernel_size, options); }
 
   const Tuple<2> output_size, kernel_size;  ///< {H, W} of the images, and {kh, kw} of the windows
   const Options options;
@@ -111,10 +105,7 @@ struct MaxUnpoolOptions {
     explicit Class(Tuple<N> kernel, const Options& o = {});                                               \
     Tensor forward(const Tensor& x, const Tensor& indices, const std::optional<Tuple<N>>& output_size = {}); \
     std::string extra_repr() const override;                                                              \
-    template <class F>                                                                                    \
-    auto with_arguments(F construct) const {                                                              \
-      return construct(kernel_size, options);                                                             \
-    }                                                                                                     \
+    auto with_arguments(auto construct) const { return construct(kernel_size, options); }                 \
     const Tuple<N> kernel_size;                                                                           \
     const Options options;                                                                                \
   };

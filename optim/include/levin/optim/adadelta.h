@@ -24,10 +24,9 @@ class Adadelta : public FusedOptimizer<kernels::AdadeltaStepArgs> {
   explicit Adadelta(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Adadelta(std::vector<Parameter> params, const Options& o = {}) : Adadelta(one_group(std::move(params)), o) {}
   explicit Adadelta(const std::vector<Tensor>& params, const Options& o = {}) : Adadelta(named(params), o) {}
-  template <std::floating_point Rate>
-  Adadelta(std::vector<Parameter> params, Rate lr) : Adadelta(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  Adadelta(const std::vector<Tensor>& params, Rate lr) : Adadelta(params, Options{.lr = lr}) {}
+  Adadelta(std::vector<Parameter> params, std::floating_point auto lr)
+      : Adadelta(std::move(params), Options{.lr = lr}) {}
+  Adadelta(const std::vector<Tensor>& params, std::floating_point auto lr) : Adadelta(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

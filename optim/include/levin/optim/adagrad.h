@@ -26,10 +26,8 @@ class Adagrad : public FusedOptimizer<kernels::AdagradStepArgs> {
   explicit Adagrad(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Adagrad(std::vector<Parameter> params, const Options& o = {}) : Adagrad(one_group(std::move(params)), o) {}
   explicit Adagrad(const std::vector<Tensor>& params, const Options& o = {}) : Adagrad(named(params), o) {}
-  template <std::floating_point Rate>
-  Adagrad(std::vector<Parameter> params, Rate lr) : Adagrad(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  Adagrad(const std::vector<Tensor>& params, Rate lr) : Adagrad(params, Options{.lr = lr}) {}
+  Adagrad(std::vector<Parameter> params, std::floating_point auto lr) : Adagrad(std::move(params), Options{.lr = lr}) {}
+  Adagrad(const std::vector<Tensor>& params, std::floating_point auto lr) : Adagrad(params, Options{.lr = lr}) {}
 
  protected:
   void check_rows(const ParamGroup& group, const Parameter& parameter) const override;

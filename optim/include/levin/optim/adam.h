@@ -41,10 +41,8 @@ class Adam : public FusedOptimizer<kernels::AdamStepArgs> {
   explicit Adam(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Adam(std::vector<Parameter> params, const Options& o = {}) : Adam(one_group(std::move(params)), o) {}
   explicit Adam(const std::vector<Tensor>& params, const Options& o = {}) : Adam(named(params), o) {}
-  template <std::floating_point Rate>
-  Adam(std::vector<Parameter> params, Rate lr) : Adam(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  Adam(const std::vector<Tensor>& params, Rate lr) : Adam(params, Options{.lr = lr}) {}
+  Adam(std::vector<Parameter> params, std::floating_point auto lr) : Adam(std::move(params), Options{.lr = lr}) {}
+  Adam(const std::vector<Tensor>& params, std::floating_point auto lr) : Adam(params, Options{.lr = lr}) {}
 
  protected:
   /// Takes the name of a derived class and whether its weight decay is decoupled.
@@ -64,10 +62,8 @@ class AdamW : public Adam {
   explicit AdamW(std::vector<ParamGroup> groups, const Options& options = {});
   explicit AdamW(std::vector<Parameter> params, const Options& o = {}) : AdamW(one_group(std::move(params)), o) {}
   explicit AdamW(const std::vector<Tensor>& params, const Options& o = {}) : AdamW(named(params), o) {}
-  template <std::floating_point Rate>
-  AdamW(std::vector<Parameter> params, Rate lr) : AdamW(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  AdamW(const std::vector<Tensor>& params, Rate lr) : AdamW(params, Options{.lr = lr}) {}
+  AdamW(std::vector<Parameter> params, std::floating_point auto lr) : AdamW(std::move(params), Options{.lr = lr}) {}
+  AdamW(const std::vector<Tensor>& params, std::floating_point auto lr) : AdamW(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

@@ -24,10 +24,8 @@ class Adamax : public FusedOptimizer<kernels::AdamaxStepArgs> {
   explicit Adamax(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Adamax(std::vector<Parameter> params, const Options& o = {}) : Adamax(one_group(std::move(params)), o) {}
   explicit Adamax(const std::vector<Tensor>& params, const Options& o = {}) : Adamax(named(params), o) {}
-  template <std::floating_point Rate>
-  Adamax(std::vector<Parameter> params, Rate lr) : Adamax(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  Adamax(const std::vector<Tensor>& params, Rate lr) : Adamax(params, Options{.lr = lr}) {}
+  Adamax(std::vector<Parameter> params, std::floating_point auto lr) : Adamax(std::move(params), Options{.lr = lr}) {}
+  Adamax(const std::vector<Tensor>& params, std::floating_point auto lr) : Adamax(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

@@ -25,10 +25,8 @@ class ASGD : public FusedOptimizer<kernels::AsgdStepArgs> {
   explicit ASGD(std::vector<ParamGroup> groups, const Options& options = {});
   explicit ASGD(std::vector<Parameter> params, const Options& o = {}) : ASGD(one_group(std::move(params)), o) {}
   explicit ASGD(const std::vector<Tensor>& params, const Options& o = {}) : ASGD(named(params), o) {}
-  template <std::floating_point Rate>
-  ASGD(std::vector<Parameter> params, Rate lr) : ASGD(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  ASGD(const std::vector<Tensor>& params, Rate lr) : ASGD(params, Options{.lr = lr}) {}
+  ASGD(std::vector<Parameter> params, std::floating_point auto lr) : ASGD(std::move(params), Options{.lr = lr}) {}
+  ASGD(const std::vector<Tensor>& params, std::floating_point auto lr) : ASGD(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

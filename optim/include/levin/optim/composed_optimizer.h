@@ -34,6 +34,9 @@ class ComposedOptimizer : public Optimizer {
   void step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient) override;
 
  private:
+  /// Steps a parameter or, where `indices` is defined, these rows of it.
+  void step_values(const ParamGroup& group, const Parameter& parameter, const Tensor& grad, const Tensor& indices);
+
   std::vector<Hyperparameter> hyperparameters_;
   std::size_t slots_;
 };

@@ -28,10 +28,8 @@ class LAMB : public ComposedOptimizer {
   explicit LAMB(std::vector<ParamGroup> groups, const Options& options = {});
   explicit LAMB(std::vector<Parameter> params, const Options& o = {}) : LAMB(one_group(std::move(params)), o) {}
   explicit LAMB(const std::vector<Tensor>& params, const Options& o = {}) : LAMB(named(params), o) {}
-  template <std::floating_point Rate>
-  LAMB(std::vector<Parameter> params, Rate lr) : LAMB(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  LAMB(const std::vector<Tensor>& params, Rate lr) : LAMB(params, Options{.lr = lr}) {}
+  LAMB(std::vector<Parameter> params, std::floating_point auto lr) : LAMB(std::move(params), Options{.lr = lr}) {}
+  LAMB(const std::vector<Tensor>& params, std::floating_point auto lr) : LAMB(params, Options{.lr = lr}) {}
 
  protected:
   void update(const ParamGroup& group, int64_t number, Values& values) const override;

@@ -23,10 +23,8 @@ class Lion : public FusedOptimizer<kernels::LionStepArgs> {
   explicit Lion(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Lion(std::vector<Parameter> params, const Options& o = {}) : Lion(one_group(std::move(params)), o) {}
   explicit Lion(const std::vector<Tensor>& params, const Options& o = {}) : Lion(named(params), o) {}
-  template <std::floating_point Rate>
-  Lion(std::vector<Parameter> params, Rate lr) : Lion(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  Lion(const std::vector<Tensor>& params, Rate lr) : Lion(params, Options{.lr = lr}) {}
+  Lion(std::vector<Parameter> params, std::floating_point auto lr) : Lion(std::move(params), Options{.lr = lr}) {}
+  Lion(const std::vector<Tensor>& params, std::floating_point auto lr) : Lion(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

@@ -27,10 +27,8 @@ class Muon : public ComposedOptimizer {
   explicit Muon(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Muon(std::vector<Parameter> params, const Options& o = {}) : Muon(one_group(std::move(params)), o) {}
   explicit Muon(const std::vector<Tensor>& params, const Options& o = {}) : Muon(named(params), o) {}
-  template <std::floating_point Rate>
-  Muon(std::vector<Parameter> params, Rate lr) : Muon(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  Muon(const std::vector<Tensor>& params, Rate lr) : Muon(params, Options{.lr = lr}) {}
+  Muon(std::vector<Parameter> params, std::floating_point auto lr) : Muon(std::move(params), Options{.lr = lr}) {}
+  Muon(const std::vector<Tensor>& params, std::floating_point auto lr) : Muon(params, Options{.lr = lr}) {}
 
  protected:
   void update(const ParamGroup& group, int64_t number, Values& values) const override;

@@ -25,10 +25,8 @@ class NAdam : public ComposedOptimizer {
   explicit NAdam(std::vector<ParamGroup> groups, const Options& options = {});
   explicit NAdam(std::vector<Parameter> params, const Options& o = {}) : NAdam(one_group(std::move(params)), o) {}
   explicit NAdam(const std::vector<Tensor>& params, const Options& o = {}) : NAdam(named(params), o) {}
-  template <std::floating_point Rate>
-  NAdam(std::vector<Parameter> params, Rate lr) : NAdam(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  NAdam(const std::vector<Tensor>& params, Rate lr) : NAdam(params, Options{.lr = lr}) {}
+  NAdam(std::vector<Parameter> params, std::floating_point auto lr) : NAdam(std::move(params), Options{.lr = lr}) {}
+  NAdam(const std::vector<Tensor>& params, std::floating_point auto lr) : NAdam(params, Options{.lr = lr}) {}
   bool is_elementwise() const override { return true; }
 
  protected:

@@ -25,10 +25,8 @@ class RAdam : public FusedOptimizer<kernels::RadamStepArgs> {
   explicit RAdam(std::vector<ParamGroup> groups, const Options& options = {});
   explicit RAdam(std::vector<Parameter> params, const Options& o = {}) : RAdam(one_group(std::move(params)), o) {}
   explicit RAdam(const std::vector<Tensor>& params, const Options& o = {}) : RAdam(named(params), o) {}
-  template <std::floating_point Rate>
-  RAdam(std::vector<Parameter> params, Rate lr) : RAdam(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  RAdam(const std::vector<Tensor>& params, Rate lr) : RAdam(params, Options{.lr = lr}) {}
+  RAdam(std::vector<Parameter> params, std::floating_point auto lr) : RAdam(std::move(params), Options{.lr = lr}) {}
+  RAdam(const std::vector<Tensor>& params, std::floating_point auto lr) : RAdam(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

@@ -26,10 +26,8 @@ class RMSprop : public FusedOptimizer<kernels::RmspropStepArgs> {
   explicit RMSprop(std::vector<ParamGroup> groups, const Options& options = {});
   explicit RMSprop(std::vector<Parameter> params, const Options& o = {}) : RMSprop(one_group(std::move(params)), o) {}
   explicit RMSprop(const std::vector<Tensor>& params, const Options& o = {}) : RMSprop(named(params), o) {}
-  template <std::floating_point Rate>
-  RMSprop(std::vector<Parameter> params, Rate lr) : RMSprop(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  RMSprop(const std::vector<Tensor>& params, Rate lr) : RMSprop(params, Options{.lr = lr}) {}
+  RMSprop(std::vector<Parameter> params, std::floating_point auto lr) : RMSprop(std::move(params), Options{.lr = lr}) {}
+  RMSprop(const std::vector<Tensor>& params, std::floating_point auto lr) : RMSprop(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

@@ -26,10 +26,8 @@ class Rprop : public FusedOptimizer<kernels::RpropStepArgs> {
   explicit Rprop(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Rprop(std::vector<Parameter> params, const Options& o = {}) : Rprop(one_group(std::move(params)), o) {}
   explicit Rprop(const std::vector<Tensor>& params, const Options& o = {}) : Rprop(named(params), o) {}
-  template <std::floating_point Rate>
-  Rprop(std::vector<Parameter> params, Rate lr) : Rprop(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  Rprop(const std::vector<Tensor>& params, Rate lr) : Rprop(params, Options{.lr = lr}) {}
+  Rprop(std::vector<Parameter> params, std::floating_point auto lr) : Rprop(std::move(params), Options{.lr = lr}) {}
+  Rprop(const std::vector<Tensor>& params, std::floating_point auto lr) : Rprop(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

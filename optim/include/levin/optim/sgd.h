@@ -27,10 +27,8 @@ class SGD : public FusedOptimizer<kernels::SgdStepArgs> {
   explicit SGD(std::vector<ParamGroup> groups, const Options& options = {});
   explicit SGD(std::vector<Parameter> params, const Options& o = {}) : SGD(one_group(std::move(params)), o) {}
   explicit SGD(const std::vector<Tensor>& params, const Options& o = {}) : SGD(named(params), o) {}
-  template <std::floating_point Rate>
-  SGD(std::vector<Parameter> params, Rate lr) : SGD(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  SGD(const std::vector<Tensor>& params, Rate lr) : SGD(params, Options{.lr = lr}) {}
+  SGD(std::vector<Parameter> params, std::floating_point auto lr) : SGD(std::move(params), Options{.lr = lr}) {}
+  SGD(const std::vector<Tensor>& params, std::floating_point auto lr) : SGD(params, Options{.lr = lr}) {}
 
  protected:
   void check(const Settings& settings) const override;

@@ -24,10 +24,9 @@ class SparseAdam : public ComposedOptimizer {
   explicit SparseAdam(std::vector<Parameter> params, const Options& o = {})
       : SparseAdam(one_group(std::move(params)), o) {}
   explicit SparseAdam(const std::vector<Tensor>& params, const Options& o = {}) : SparseAdam(named(params), o) {}
-  template <std::floating_point Rate>
-  SparseAdam(std::vector<Parameter> params, Rate lr) : SparseAdam(std::move(params), Options{.lr = lr}) {}
-  template <std::floating_point Rate>
-  SparseAdam(const std::vector<Tensor>& params, Rate lr) : SparseAdam(params, Options{.lr = lr}) {}
+  SparseAdam(std::vector<Parameter> params, std::floating_point auto lr)
+      : SparseAdam(std::move(params), Options{.lr = lr}) {}
+  SparseAdam(const std::vector<Tensor>& params, std::floating_point auto lr) : SparseAdam(params, Options{.lr = lr}) {}
 
  protected:
   void update(const ParamGroup& group, int64_t number, Values& values) const override;
