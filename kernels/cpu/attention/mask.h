@@ -14,7 +14,7 @@
 
 namespace levin::kernels::cpu {
 
-/// Scores are computed in blocks of about 64 x 256. A small remainder is shared among the blocks: 65 rows are one block.
+/// Scores are computed in blocks of about 64 x 256. A small remainder is shared among the blocks, so 65 rows are one.
 inline constexpr int64_t kMostRows = 95, kMostColumns = 320;
 
 /// Returns the rows of each block of `rows` rows but the last.
