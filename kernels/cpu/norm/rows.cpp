@@ -7,7 +7,6 @@
 #include "kernels/cpu/norm/norm.h"
 #include "kernels/cpu/wide-inl.h"
 
-#include <algorithm>
 #include <cmath>
 
 HWY_BEFORE_NAMESPACE();
@@ -219,27 +218,20 @@ void layer_backward(const T* g, const T* x, const T* weight, T mean_value, T rst
   const Simd<T> d;
   const auto mean = hn::Set(d, mean_value), rstd = hn::Set(d, rstd_value);
   Wide h_sum = hn::Zero(Simd<double>()), hx_sum = h_sum;
-  constexpr int64_t four = 4 * kLanes<T>;  // vectors are added in T, then in double, as in wide_sum
-  for (int64_t at = 0; at < n; at += four) {
-    auto h_part = hn::Zero(d), hx_part = h_part;
-    for_vectors<T>(std::min(four, n - at), [&](const auto& load, const auto& store) HWY_ATTR {
-      const auto gi = load.streamed(g + at), xh = hn::Mul(hn::Sub(load.streamed(x + at), mean), rstd),
-                 h = weight ? hn::Mul(gi, load(weight + at)) : gi;
-      if constexpr (centred) h_part = hn::Add(h_part, h);  // h is zero in the lanes beyond the end
-      hx_part = hn::MulAdd(h, xh, hx_part);
-      if (dweight) store(hn::MulAdd(gi, xh, load(dweight + at)), dweight + at);
-      if (dbias) store(hn::Add(gi, load(dbias + at)), dbias + at);
-    });
-    if constexpr (centred) h_sum = add_wide(h_sum, h_part);
-    hx_sum = add_wide(hx_sum, hx_part);
-  }
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    const auto gi = load(g), xh = hn::Mul(hn::Sub(load(x), mean), rstd), h = weight ? hn::Mul(gi, load(weight)) : gi;
+    if constexpr (centred) h_sum = add_wide(h_sum, h);  // h is zero in the lanes beyond the end
+    hx_sum = add_wide(hx_sum, hn::Mul(h, xh));
+    if (dweight) store(hn::MulAdd(gi, xh, load(dweight)), dweight);
+    if (dbias) store(hn::Add(gi, load(dbias)), dbias);
+  });
   if (!dx) return;
   const double count = static_cast<double>(n);
   const auto h_mean = hn::Set(d, static_cast<T>(total(h_sum) / count)),
              slope = hn::Set(d, static_cast<T>(total(hx_sum) / count));
   for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
     const auto gi = load(g), xh = hn::Mul(hn::Sub(load(x), mean), rstd), h = weight ? hn::Mul(gi, load(weight)) : gi;
-    store.streamed(hn::Mul(rstd, hn::NegMulAdd(xh, slope, centred ? hn::Sub(h, h_mean) : h)), dx);
+    store(hn::Mul(rstd, hn::NegMulAdd(xh, slope, centred ? hn::Sub(h, h_mean) : h)), dx);
   });
 }
 
