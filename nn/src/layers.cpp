@@ -160,91 +160,20 @@ std::string Unflatten::extra_repr() const {
   return fmt::format("dim={}, unflattened_size={}", dim, to_string(sizes));
 }
 
-namespace {
-
-/// Counts padding_idx from the front.
-EmbeddingBag::Options from_front(EmbeddingBag::Options o, int64_t rows) {
-  if (!o.padding_idx) return o;
-  if (*o.padding_idx < -rows || *o.padding_idx >= rows)
-    throw IndexError(fmt::format("[EmbeddingBag] padding_idx {} is outside of {} rows.", *o.padding_idx, rows));
-  if (*o.padding_idx < 0) *o.padding_idx += rows;
-  return o;
-}
-
-}  // namespace
-
-EmbeddingBag::EmbeddingBag(int64_t rows, int64_t columns, const Options& o)
+EmbeddingBag::EmbeddingBag(int64_t rows, int64_t columns, const Options& given)
     : num_embeddings(rows),
       embedding_dim(columns),
-      options(from_front(o, rows)),
+      options(given),
       weight(register_parameter("weight", empty({rows, columns}))) {
   init::normal_(weight);
   if (!options.padding_idx) return;
+  if (*options.padding_idx < -rows || *options.padding_idx >= rows)
+    throw IndexError(fmt::format("[EmbeddingBag] padding_idx {} is outside of {} rows.", *options.padding_idx, rows));
   no_grad guard;
   weight.select(0, *options.padding_idx).zero_();
 }
-
-namespace {
-
-/// Returns the number of the bag of each index: bags begin at `offsets`.
-Tensor bags_of(const Tensor& index, const Tensor& offsets) {
-  return sub(searchsorted(offsets, arange(index.numel()).to(index.device()), true), 1);
-}
-
-/// Returns which elements of the index are padding, with a last axis of 1; undefined if there is no padding.
-Tensor padding_of(const EmbeddingBag& bag, const Tensor& index) {
-  return bag.options.padding_idx ? unsqueeze(eq(index, *bag.options.padding_idx), -1) : Tensor();
-}
-
-/// Returns the rows of the table times their weights, and 0 for padding, whatever its row contains.
-Tensor rows_of(const EmbeddingBag& bag, const Tensor& index, const Tensor& padding, const Tensor& weights) {
-  Tensor rows = embedding(bag.weight, index, bag.options.padding_idx, bag.options.sparse);
-  if (padding.defined()) rows = masked_fill(rows, padding, 0);
-  return weights.defined() ? mul(rows, unsqueeze(weights, -1)) : rows;
-}
-
-/// Sums, or averages, the rows of bags of one length: index (B, n), weights of the index's sizes or undefined.
-Tensor combined(const EmbeddingBag& bag, const Tensor& index, const Tensor& weights) {
-  const Tensor padding = padding_of(bag, index), sums = sum(rows_of(bag, index, padding, weights), {1});
-  if (bag.options.mode == BagMode::sum) return sums;
-  if (padding.defined()) return div(sums, clamp(sum(to(logical_not(padding), sums.dtype()), {1}), 1));
-  return index.size(1) > 1 ? div(sums, index.size(1)) : sums;
-}
-
-}  // namespace
-
-Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& given_offsets, const Tensor& per_sample_weights) {
-  const bool last = options.include_last_offset && given_offsets.defined();
-  const Tensor offsets = last ? narrow(given_offsets, 0, 0, given_offsets.numel() - 1) : given_offsets;
-  if (options.max_norm) embedding_renorm_(weight, index, *options.max_norm, options.norm_type);
-  if (index.dim() != 2 && !(index.dim() == 1 && offsets.defined()))
-    throw ShapeError(fmt::format("[EmbeddingBag] the index is {}, expected is (B, n), or a vector with offsets.",
-                                 to_string(index.sizes())));
-  if (per_sample_weights.defined() && (options.mode != BagMode::sum || per_sample_weights.sizes() != index.sizes()))
-    throw ValueError("[EmbeddingBag] per_sample_weights need mode sum and the sizes of the index.");
-  if (index.dim() == 1 && offsets.numel() > 0 && offsets[0].item<int64_t>() != 0)
-    throw ValueError(fmt::format("[EmbeddingBag] the first offset is {}; the first bag must begin at 0.",
-                                 offsets[0].item<int64_t>()));
-  if (index.dim() == 2 && options.mode != BagMode::max) return combined(*this, index, per_sample_weights);
-  const int64_t bags = index.dim() == 2 ? index.size(0) : offsets.numel();
-  const Tensor flat = ravel(index);
-  const Tensor bag = index.dim() == 2 ? repeat_interleave(arange(bags), index.size(1)).to(index.device())
-                                      : bags_of(flat, offsets);
-  const Tensor padding = padding_of(*this, flat);
-  const Tensor rows = rows_of(*this, flat, padding, per_sample_weights);
-  Tensor taken = ones({flat.numel(), 1}, {.dtype = rows.dtype(), .device = rows.device()});
-  if (padding.defined()) taken = masked_fill(taken, padding, 0);
-  const Tensor empty_bags = zeros({bags, embedding_dim}, {.dtype = rows.dtype(), .device = rows.device()});
-  if (options.mode == BagMode::max) {
-    const Tensor lowest = masked_fill(rows, eq(taken, 0), -std::numeric_limits<double>::infinity());
-    const Tensor place = expand(unsqueeze(bag, 1), rows.sizes()).contiguous();
-    const Tensor best = scatter_reduce(empty_bags, 0, place, lowest, ScatterReduce::amax, false);
-    return masked_fill(best, isneginf(best), 0);
-  }
-  const Tensor sums = index_add(empty_bags, 0, bag, rows);
-  if (options.mode == BagMode::sum) return sums;
-  const Tensor counts = index_add(zeros({bags, 1}, {.dtype = rows.dtype(), .device = rows.device()}), 0, bag, taken);
-  return div(sums, clamp(counts, 1));
+Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights) {
+  return embedding_bag(weight, index, offsets, options, per_sample_weights);
 }
 std::string EmbeddingBag::extra_repr() const {
   const char* const modes[] = {"sum", "mean", "max"};

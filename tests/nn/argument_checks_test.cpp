@@ -50,9 +50,9 @@ TEST_CASE("argument checks of modules name the values") {
       {"[sparse_] sparsity is 1.5. Give a share between 0 and 1", [&] { nn::init::sparse_(x, 1.5); }},
       {"[Embedding] padding_idx 5 is outside of 3 rows", [] { nn::Embedding(3, 2, {.padding_idx = 5}); }},
       {"[EmbeddingBag] padding_idx -4 is outside of 3 rows", [] { nn::EmbeddingBag(3, 2, {.padding_idx = -4}); }},
-      {"[EmbeddingBag] the index is (2,), expected is (B, n), or a vector with offsets",
+      {"[embedding_bag] the index is (2,), expected is (B, n), or a vector with offsets",
        [&] { nn::EmbeddingBag(3, 2)(index); }},
-      {"[EmbeddingBag] per_sample_weights need mode sum and the sizes of the index",
+      {"[embedding_bag] per_sample_weights need mode sum and the sizes of the index",
        [&] {
          nn::EmbeddingBag(3, 2)(index.unsqueeze(0), {}, ones({1, 2}));
        }},
@@ -83,7 +83,7 @@ TEST_CASE("argument checks of modules name the values") {
        [&] { nn::vector_to_parameters(x, std::vector<Tensor>{ones({4})}); }},
       {"[fuse_conv_bn_eval] a transposed convolution of several groups cannot be fused",
        [] { nn::fuse_conv_bn_eval(nn::ConvTranspose1d(4, 4, 3, {.groups = 2}), nn::BatchNorm1d(4)); }},
-      {"[EmbeddingBag] the first offset is 1; the first bag must begin at 0",
+      {"[embedding_bag] the first offset is 1; the first bag must begin at 0",
        [] { nn::EmbeddingBag(4, 2)(tensor({0, 1}), tensor({1}), {}); }},
       {"[fuse_conv_bn_weights] the norm has no running statistics",
        [] { nn::fuse_conv_bn_eval(nn::Conv1d(1, 2, 3), nn::BatchNorm1d(2, {.track_running_stats = false})); }},

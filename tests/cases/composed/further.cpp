@@ -161,9 +161,52 @@ OpCase further_losses() {
 
 }  // namespace
 
+OpCase embedding_bags() {
+  const auto starts = [](std::initializer_list<double> values) {
+    InputSpec s = index_input({static_cast<int64_t>(values.size())}, 1);
+    s.values = cycle(values);
+    s.rearrange = false;
+    return s;
+  };
+  const InputSpec table = input({5, 3}), line = index_input({6}, 5), square = index_input({2, 3}, 5);
+  const InputSpec bags = starts({0, 2, 2});  // the second bag is empty
+  const auto of_rows = [](Sample s) {
+    s.terms = s.grad_terms = 6;
+    return fixed(std::move(s));
+  };
+  return with_errors(
+      composition(
+          "embedding_bag",
+          {of_rows(call("F.embedding_bag(x1, x0)", {table, square}, LEVIN_CALL(embedding_bag(x0, x1)))),
+           of_rows(call("F.embedding_bag(x1, x0, x2)", {table, line, bags}, LEVIN_CALL(embedding_bag(x0, x1, x2)))),
+           of_rows(call("F.embedding_bag(x1, x0, x2, mode='sum', padding_idx=1)", {table, line, bags},
+                        LEVIN_CALL(embedding_bag(x0, x1, x2, {.mode = BagMode::sum, .padding_idx = -4})))),
+           of_rows(call("F.embedding_bag(x1, x0, x2, mode='max')", {table, line, bags},
+                        LEVIN_CALL(embedding_bag(x0, x1, x2, {.mode = BagMode::max})))),
+           of_rows(call("F.embedding_bag(x1, x0, mode='max', padding_idx=2)", {table, square},
+                        LEVIN_CALL(embedding_bag(x0, x1, {}, {.mode = BagMode::max, .padding_idx = 2})))),
+           of_rows(call("F.embedding_bag(x1, x0, mode='sum', per_sample_weights=x2)", {table, square, input({2, 3})},
+                        LEVIN_CALL(embedding_bag(x0, x1, {}, {.mode = BagMode::sum}, x2)))),
+           of_rows(call("F.embedding_bag(x1, x0, x2, mode='sum', per_sample_weights=x3)",
+                        {table, line, bags, input({6})},
+                        LEVIN_CALL(embedding_bag(x0, x1, x2, {.mode = BagMode::sum}, x3)))),
+           of_rows(call("F.embedding_bag(x1, x0, x2, padding_idx=2, include_last_offset=True)",
+                        {table, line, starts({0, 2, 2, 6})},
+                        LEVIN_CALL(embedding_bag(x0, x1, x2, {.padding_idx = 2, .include_last_offset = true}))))}),
+      {{"[embedding_bag] weight is (3,); it needs two dimensions", [] { embedding_bag(zeros({3}), tensor({{0, 1}})); }},
+       {"[embedding_bag] the index is (2,), expected is (B, n), or a vector with offsets",
+        [] { embedding_bag(zeros({3, 2}), tensor({0, 1})); }},
+       {"[embedding_bag] per_sample_weights need mode sum and the sizes of the index",
+        [] { embedding_bag(zeros({3, 2}), tensor({{0, 1}}), {}, {}, ones({1, 2})); }},
+       {"[embedding_bag] padding_idx -4 is outside of 3 rows",
+        [] { embedding_bag(zeros({3, 2}), tensor({{0, 1}}), {}, {.padding_idx = -4}); }},
+       {"[embedding_bag] the first offset is 1; the first bag must begin at 0",
+        [] { embedding_bag(zeros({3, 2}), tensor({0, 1}), tensor({1})); }}});
+}
+
 std::vector<OpCase> further_composed_cases() {
   return {further_functions(), further_parts(), further_counts(), further_statistics(),
-          further_matrices(),  indexed_pools(), further_losses()};
+          further_matrices(),  indexed_pools(), further_losses(), embedding_bags()};
 }
 
 }  // namespace levin::test

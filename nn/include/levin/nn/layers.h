@@ -2,6 +2,7 @@
 // Linear, embedding and dropout layers, and layers that change the shape only; the other headers of layers are included
 // here. Names, defaults and initial values are PyTorch's.
 
+#include <levin/autograd/ops/indexing.h>
 #include <levin/nn/convolution.h>
 #include <levin/nn/layer.h>
 #include <levin/nn/normalization.h>
@@ -138,21 +139,9 @@ class Unflatten : public Layer<Unflatten> {
   const Shape sizes;
 };
 
-/// How EmbeddingBag combines the rows of a bag.
-enum class BagMode { sum, mean, max };
-/// Options of EmbeddingBag.
-struct EmbeddingBagOptions {
-  BagMode mode = BagMode::mean;          ///< combines the rows of a bag
-  std::optional<int64_t> padding_idx{};  ///< this row does not take part, and gets no gradient
-  std::optional<double> max_norm{};      ///< rows that forward looks up are scaled down to this norm, in place
-  double norm_type = 2.0;                ///< p of the p-norm that max_norm limits
-  bool sparse = false;                   ///< as for Embedding
-  bool include_last_offset = false;      ///< offsets has one more element, the number of indices
-};
-/// Combines rows of a table (num_embeddings, embedding_dim) for each bag of indices: (B, n) to (B, embedding_dim), or a
-/// vector of indices with `offsets` (B), at which the bags begin. With mode sum, `per_sample_weights` of the index's
-/// sizes multiply the rows. An empty bag gives zeros. Indices and offsets are int64 or int32. forward throws ShapeError
-/// for other shapes, and ValueError for weights that do not fit.
+using levin::BagMode, levin::EmbeddingBagOptions;
+/// Combines rows of a table (num_embeddings, embedding_dim) for each bag of indices, see embedding_bag: (B, n) to (B,
+/// embedding_dim), or a vector of indices with `offsets` (B). `per_sample_weights` need mode sum.
 class EmbeddingBag : public Layer<EmbeddingBag> {
  public:
   using Options = EmbeddingBagOptions;

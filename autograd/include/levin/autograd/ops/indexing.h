@@ -48,6 +48,24 @@ const Tensor& embedding_renorm_(const Tensor& weight, const Tensor& index, doubl
 Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx = std::nullopt,
                  bool sparse = false);
 
+/// How embedding_bag combines the rows of a bag.
+enum class BagMode { sum, mean, max };
+/// Options of embedding_bag.
+struct EmbeddingBagOptions {
+  BagMode mode = BagMode::mean;          ///< combines the rows of a bag
+  std::optional<int64_t> padding_idx{};  ///< this row does not take part, and gets no gradient
+  std::optional<double> max_norm{};      ///< rows that are looked up are scaled down to this norm, in place
+  double norm_type = 2.0;                ///< p of the p-norm that max_norm limits
+  bool sparse = false;                   ///< as for embedding
+  bool include_last_offset = false;      ///< offsets has one more element, the number of indices
+};
+/// Combines rows of `weight` (V, C) for each bag of indices: (B, n) to (B, C), or a vector of indices with `offsets`
+/// (B), at which the bags begin. With mode sum, `per_sample_weights` of the index's sizes multiply the rows. An empty
+/// bag gives zeros. Indices and offsets are int64 or int32. Throws ShapeError for other shapes, IndexError for a
+/// padding_idx that is no row, and ValueError for weights or a first offset that do not fit.
+Tensor embedding_bag(const Tensor& weight, const Tensor& index, const Tensor& offsets = {},
+                     const EmbeddingBagOptions& options = {}, const Tensor& per_sample_weights = {});
+
 /// Sorts along an axis. The sort is stable, and NaN is the largest.
 ValuesIndices sort(const Tensor& x, int64_t axis = -1, bool descending = false);
 /// Returns the indices of sort.
