@@ -292,6 +292,34 @@ OpCase boxes() {
                        }}});
 }
 
+/// Boxes as offsets from anchors, and back; the second anchor's offsets are beyond the limit of a box's size.
+OpCase box_coding() {
+  InputSpec boxes = own(input({2, 3, 4}, boxes_at(3))), anchors = own(constant({3, 4}, boxes_at(3)));
+  InputSpec offsets = own(input({2, 3, 4}, away_from(uniform(-1, 1), {0})));
+  InputSpec large = own(input({2, 4}, cycle({0.5, -0.25, 1, 0.5, 0.25, 0.5, 9, 30})));
+  InputSpec two = own(constant({2, 4}, boxes_at(3)));
+  boxes.rearrange = anchors.rearrange = two.rearrange = large.rearrange = false;
+  const std::string center = "(lambda b: (b[..., :2] + b[..., 2:]) / 2)", size = "(lambda b: b[..., 2:] - b[..., :2])";
+  const std::string encoded = "(lambda b, a, w: torch.cat([(" + center + "(b) - " + center + "(a)) / " + size +
+                              "(a), torch.log(" + size + "(b) / " + size + "(a))], -1) * torch.tensor(w).to(b))";
+  const std::string middle = center + "(a) + t[..., :2] * " + size + "(a)";
+  const std::string half = size + "(a) * t[..., 2:].clamp(max=math.log(62.5)).exp() / 2";
+  const std::string decoded = "(lambda t, a: torch.cat([" + middle + " - " + half + ", " + middle + " + " + half +
+                              "], -1))";
+  return with_errors(
+      with_fixed_sizes(of_products(composition(
+          "box_coding",
+          {call(encoded + "(x0, x1, [1., 1., 1., 1.])", {boxes, anchors}, LEVIN_CALL(encode_boxes(x0, x1)), 8),
+           call(encoded + "(x0, x1, [10., 20., 5., 4.])", {boxes, anchors},
+                LEVIN_CALL(encode_boxes(x0, x1, {10, 20, 5, 4})), 8),
+           call(decoded + "(x0, x1)", {offsets, anchors}, LEVIN_CALL(decode_boxes(x0, x1)), 8),
+           call(decoded + "(x0 / torch.tensor([2., 4., 8., 5.]).to(x0), x1)", {offsets, anchors},
+                LEVIN_CALL(decode_boxes(x0, x1, {2, 4, 8, 5})), 8),
+           call(decoded + "(x0, x1)", {large, two}, LEVIN_CALL(decode_boxes(x0, x1)), 8)}))),
+      {{"[encode_boxes] boxes are (4,), expected is (N, 4)", [] { encode_boxes(ones({1, 4}), ones({4})); }},
+       {"[decode_boxes] the last axis of (2, 3) is not 4", [] { decode_boxes(ones({2, 3}), ones({2, 4})); }}});
+}
+
 }  // namespace
 
 std::vector<OpCase> composed_image_cases() {
@@ -302,7 +330,8 @@ std::vector<OpCase> composed_image_cases() {
           with_draws(sampling_beside_nan(), sampling_draws()),
           many_samples(),
           with_draws(columns(), column_draws()),
-          with_draws(boxes(), box_draws())};
+          with_draws(boxes(), box_draws()),
+          box_coding()};
 }
 
 }  // namespace levin::test

@@ -10,6 +10,8 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 
+#include <array>
+#include <cmath>
 #include <vector>
 
 namespace levin {
@@ -102,6 +104,41 @@ Tensor box_convert(const Tensor& boxes, BoxFormat from, BoxFormat to) {
   if (from != BoxFormat::xyxy) return box_convert(box_convert(boxes, from, BoxFormat::xyxy), BoxFormat::xyxy, to);
   const Tensor size = sub(second, first);
   return cat({to == BoxFormat::xywh ? first : add(first, mul(size, 0.5)), size}, 1);
+}
+
+namespace {
+
+/// Centers and sizes of boxes (..., 4), and the weights of both; (..., 2) each.
+struct Coding {
+  Tensor center, size, center_weight, size_weight;
+
+  Coding(const char* op, const Tensor& x, const Tensor& anchors, const std::array<double, 4>& weights) {
+    require_boxes(op, anchors);
+    if (x.dim() == 0 || x.size(-1) != 4) fail<ShapeError>("[{}] the last axis of {} is not 4.", op, x.sizes());
+    const Tensor low = narrow(anchors, -1, 0, 2);
+    size = sub(narrow(anchors, -1, 2, 2), low);
+    center = add(low, mul(size, 0.5));
+    const Tensor all = from_data(std::vector<double>(weights.begin(), weights.end()), {4}).to(x.device(), x.dtype());
+    center_weight = narrow(all, 0, 0, 2);
+    size_weight = narrow(all, 0, 2, 2);
+  }
+};
+
+}  // namespace
+
+Tensor encode_boxes(const Tensor& boxes, const Tensor& anchors, const std::array<double, 4>& weights) {
+  const Coding c("encode_boxes", boxes, anchors, weights);
+  const Tensor low = narrow(boxes, -1, 0, 2), size = sub(narrow(boxes, -1, 2, 2), low);
+  const Tensor moved = div(sub(add(low, mul(size, 0.5)), c.center), c.size);
+  return cat({mul(moved, c.center_weight), mul(log(div(size, c.size)), c.size_weight)}, -1);
+}
+
+Tensor decode_boxes(const Tensor& offsets, const Tensor& anchors, const std::array<double, 4>& weights) {
+  const Coding c("decode_boxes", offsets, anchors, weights);
+  const Tensor moved = div(narrow(offsets, -1, 0, 2), c.center_weight);
+  const Tensor grown = clamp_max(div(narrow(offsets, -1, 2, 2), c.size_weight), std::log(62.5));
+  const Tensor center = add(c.center, mul(moved, c.size)), half = mul(mul(exp(grown), c.size), 0.5);
+  return cat({sub(center, half), add(center, half)}, -1);
 }
 
 }  // namespace levin

@@ -4,6 +4,8 @@
 #include <levin/autograd/ops/conv.h>
 #include <levin/core/tensor.h>
 
+#include <array>
+
 namespace levin {
 
 /// How interpolate computes a pixel.
@@ -72,6 +74,13 @@ Tensor batched_nms(const Tensor& boxes, const Tensor& scores, const Tensor& clas
 enum class BoxFormat { xyxy, xywh, cxcywh };
 /// Converts boxes (N, 4) between formats.
 Tensor box_convert(const Tensor& boxes, BoxFormat from, BoxFormat to);
+/// Returns boxes (..., N, 4) as offsets from `anchors` (N, 4): the difference of the centers over the anchor's size,
+/// and the logarithm of the quotient of the sizes, for x and y each, times `weights` (of x, y, width and height).
+/// Detectors predict such offsets (Girshick et al. 2014; torchvision's BoxCoder); SSD's weights are {10, 10, 5, 5}.
+Tensor encode_boxes(const Tensor& boxes, const Tensor& anchors, const std::array<double, 4>& weights = {1, 1, 1, 1});
+/// Returns the boxes (..., N, 4) of offsets as encode_boxes gives. A box is at most 62.5 times as wide or high as its
+/// anchor, so that no exponential overflows.
+Tensor decode_boxes(const Tensor& offsets, const Tensor& anchors, const std::array<double, 4>& weights = {1, 1, 1, 1});
 /// Arguments of roi_align.
 struct RoiAlignOptions {
   double spatial_scale = 1.0;  ///< from the boxes' coordinates to x's
