@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
+
 namespace levin {
 
 namespace detail {
