@@ -47,9 +47,10 @@ struct Problem {
   }
 };
 
-Conv2dShape square(int64_t batch, int64_t in, int64_t size, int64_t out) {
-  return {.batch = batch, .in_channels = in, .in_h = size, .in_w = size, .out_channels = out, .kernel_h = 3,
-          .kernel_w = 3, .pad_h = 1, .pad_w = 1, .out_h = size, .out_w = size};
+Conv2dShape square(int64_t batch, int64_t in, int64_t size, int64_t out, int64_t kernel = 3, int64_t pad = 1) {
+  const int64_t result = size + 2 * pad - kernel + 1;
+  return {.batch = batch, .in_channels = in, .in_h = size, .in_w = size, .out_channels = out, .kernel_h = kernel,
+          .kernel_w = kernel, .pad_h = pad, .pad_w = pad, .out_h = result, .out_w = result};
 }
 
 }  // namespace
@@ -57,6 +58,8 @@ Conv2dShape square(int64_t batch, int64_t in, int64_t size, int64_t out) {
 void add_conv_ladder(const Filters& filters) {
   const std::pair<const char*, Conv2dShape> shapes[] = {{"128x16x28_to_16", square(128, 16, 28, 16)},
                                                         {"128x32x24_to_64", square(128, 32, 24, 64)},
+                                                        {"128x16x14_to_32_5x5", square(128, 16, 14, 32, 5, 0)},
+                                                        {"32x64x28_to_64_5x5", square(32, 64, 28, 64, 5, 2)},
                                                         {"32x64x56_to_64", square(32, 64, 56, 64)},
                                                         {"32x256x8_to_256", square(32, 256, 8, 256)}};
   const char* const passes[] = {"forward", "input_gradient", "weight_gradient"};

@@ -147,10 +147,10 @@ Tuple<2> random_pair(Draw& d, int64_t low, int64_t high) {
 /// A shape that Winograd's convolution serves on the CPU, with values of the case's own magnitude: errors are relative
 /// to the largest value of a tile, not to a result's own terms.
 Sample random_winograd(Draw& d) {
-  const int64_t padding = d.below(2);
+  const int64_t kernel = d.chance(50) ? 3 : 5, padding = d.below(2);
   const int64_t height = d.between(13, 18) - 2 * padding, width = d.between(13, 18) - 2 * padding;
   const int64_t batch = d.between(4, 7), inputs = d.between(16, 18), outputs = d.between(16, 18);
-  Sample s = conv_sample({{batch, inputs, height, width}, {outputs, inputs, 3, 3}}, {.padding = padding});
+  Sample s = conv_sample({{batch, inputs, height, width}, {outputs, inputs, kernel, kernel}}, {.padding = padding});
   for (InputSpec& i : s.inputs) i.own = true;
   return s;
 }

@@ -31,9 +31,9 @@ std::string served(const Conv2dShape& s) {
   const auto add = [&](const char* name, bool serves) {
     if (serves) names += (names.empty() ? "" : " ") + std::string(name);
   };
-  add("y", winograd::serves_winograd(s, winograd::winograd_forward(s), winograd::kWinogradTiles));
-  add("dx", winograd::serves_winograd(s, winograd::winograd_backward(s), winograd::kWinogradTiles));
-  add("dw", winograd::serves_winograd(s, winograd::winograd_forward(s), winograd::kWinogradWeightTiles));
+  add("y", winograd::serves_winograd(s, winograd::winograd_forward(s), winograd::WinogradPass::result));
+  add("dx", winograd::serves_winograd(s, winograd::winograd_backward(s), winograd::WinogradPass::result));
+  add("dw", winograd::serves_winograd(s, winograd::winograd_forward(s), winograd::WinogradPass::weight_gradient));
   return names;
 }
 
@@ -88,6 +88,7 @@ struct Images {
 };
 
 const Conv2dShape kPlain = shape(7, 18, 13, 14, 17, {.pad = 1});
+const Conv2dShape kWide = shape(4, 17, 12, 13, 33, {.kernel_h = 5, .kernel_w = 5, .pad = 2});
 const Conv2dShape kStrided = shape(16, 32, 14, 18, 48, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1});
 
 void check_with(const Images& clean, const char* where, float value, std::vector<float> test::Case<float>::*values,
@@ -140,6 +141,42 @@ TEST_CASE("winograd: a stride of 2 on both sides of each limit") {
   check(strided(1, 32, 80, 78, 32, 1), "y dw");
 }
 
+TEST_CASE("winograd: kernels of 5 x 5 on both sides of each limit") {
+  const auto wide = [](int64_t batch, int64_t in, int64_t h, int64_t w, int64_t out, int64_t pad) {
+    return shape(batch, in, h, w, out, {.kernel_h = 5, .kernel_w = 5, .pad = pad});
+  };
+  check(wide(2, 16, 10, 10, 16, 2), "y dx");
+  check(wide(1, 16, 10, 12, 16, 2), "");  // tiles
+  check(wide(4, 18, 11, 10, 17, 2), "y dx dw");
+  check(wide(4, 15, 11, 10, 17, 2), "");            // channels
+  check(wide(4, 16, 14, 13, 32, 0), "y dx dw");     // no padding: a corner of dx has one pixel's terms
+  check(wide(4, 17, 13, 15, 31, 0), "y dw");
+  check(wide(4, 33, 7, 8, 16, 4), "y dx dw");
+  check(wide(4, 31, 7, 8, 16, 4), "dx");
+  check(wide(4, 33, 9, 9, 49, 1), "y dx", !test::small_cases());
+  check(shape(4, 16, 11, 10, 17, {.kernel_h = 5, .kernel_w = 5, .stride = 2, .pad = 2}), "");
+}
+
+TEST_CASE("winograd: more channels need fewer tiles, and their weights do not fit into a cache") {
+  const auto layer = [](int64_t batch, int64_t channels) {  // one tile an image
+    return shape(batch, channels, 4, 4, channels, {.pad = 1});
+  };
+  check(layer(24, 64), "y dx");
+  check(layer(23, 64), "");
+  CHECK(served(layer(64, 64)) == "y dx dw");
+  CHECK(served(layer(63, 64)) == "y dx");
+  check(layer(16, 96), "y dx");
+  check(layer(15, 96), "");
+  check(layer(43, 96), "y dx dw", !test::small_cases());
+  CHECK(served(layer(24, 512)) == "y dx dw");
+  CHECK(served(layer(16, 512)) == "y dx");
+  const auto strided = [](int64_t batch, int64_t channels) {
+    return shape(batch, channels, 16, 16, channels, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1});
+  };
+  CHECK(served(strided(16, 96)) == "y dx");
+  CHECK(served(strided(16, 128)) == "y dx dw");
+}
+
 TEST_CASE("winograd: channels that are no multiple of a vector, tiles over each edge, one or several images a task") {
   const bool all = !test::small_cases();
   check(shape(4, 33, 19, 20, 49, {}), "y dx dw");
@@ -163,6 +200,10 @@ TEST_CASE("winograd: a value that is not finite, or overflows in a tile, reaches
   }
   check_with(clean, "x", kInfinity, &test::Case<float>::x, plane);
   check_with(clean, "x", kInfinity, &test::Case<float>::x, plane + s.in_plane() - 1);
+  const Images wide(kWide);
+  check_with(wide, "x", kNan, &test::Case<float>::x, plane + 5 * s.in_w + 6);
+  check_with(wide, "the weight", kInfinity, &test::Case<float>::w, 4 * wide.s.taps() + 112);
+  check_with(wide, "the gradient of y", kInfinity, &test::Case<float>::dy, 3 * wide.s.out_plane() + 44);
   const Images strided(kStrided);
   check_with(strided, "x", kNan, &test::Case<float>::x, plane + 5 * s.in_w + 6);
   check_with(strided, "the gradient of y", kInfinity, &test::Case<float>::dy, 5 * strided.s.out_plane() + 33);
@@ -187,6 +228,7 @@ TEST_CASE("winograd: first and second derivatives of a penalty on gradients are 
   };
   for (const auto& [x_sizes, w_sizes, options] : {Layer{{5, 33, 16, 17}, {50, 33, 3, 3}, {}},
                                                  Layer{{5, 33, 16, 17}, {34, 33, 3, 3}, {.padding = 1}},
+                                                 Layer{{4, 33, 14, 13}, {34, 33, 5, 5}, {.padding = 1}},
                                                  Layer{{25, 48, 16, 14}, {50, 48, 4, 4}, {.stride = 2, .padding = 1}}
                                                 }) {
     const Tensor x = rand(x_sizes) * 2 - 1, w = rand(w_sizes) * 2 - 1;

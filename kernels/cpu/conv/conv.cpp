@@ -50,7 +50,7 @@ void forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T*
   const detail::WeightStrides strides{s.taps(), s.kernel(), s.group_out() * s.taps()};
   if constexpr (std::is_same_v<T, float>) {
     const detail::WinogradPlan tiles = detail::winograd_forward(s);
-    if (detail::serves_winograd(s, tiles, detail::kWinogradTiles))
+    if (detail::serves_winograd(s, tiles, detail::WinogradPass::result))
       return detail::winograd_run(tiles, plan, x, w, strides, bias, y);
   }
   detail::direct_run(plan, s.batch, s.groups, x, w, strides, bias, y);
@@ -83,7 +83,7 @@ void backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
   const T* const no_bias = nullptr;
   if constexpr (std::is_same_v<T, float>) {
     const detail::WinogradPlan tiles = detail::winograd_backward(s);
-    if (detail::serves_winograd(s, tiles, detail::kWinogradTiles))
+    if (detail::serves_winograd(s, tiles, detail::WinogradPass::result))
       return detail::winograd_run(tiles, plan, dy, w, strides, no_bias, dx);
   }
   detail::direct_run(plan, s.batch, s.groups, dy, w, strides, no_bias, dx);
@@ -115,7 +115,7 @@ void backward_weight(const Conv2dShape& shape, const T* x, const T* dy, T* dw) {
     return detail::depthwise_backward_weight(s, x, dy, dw);
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_backward_weight(s, x, dy, dw);
   if constexpr (std::is_same_v<T, float>) {
-    if (detail::serves_winograd(s, detail::winograd_forward(s), detail::kWinogradWeightTiles))
+    if (detail::serves_winograd(s, detail::winograd_forward(s), detail::WinogradPass::weight_gradient))
       return detail::winograd_backward_weight(s, x, dy, dw);
   }
   detail::direct_backward_weight(s, x, dy, dw);

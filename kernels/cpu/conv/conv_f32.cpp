@@ -25,8 +25,9 @@ const ConvOps<float>& conv_ops_f32() {
   return ops;
 }
 const WinogradOps<float>& winograd_ops_f32(int64_t taps) {
-  static constexpr WinogradOps<float> two = winograd_transforms<2, float>(), three = winograd_transforms<3, float>();
-  return taps == 2 ? two : three;
+  static constexpr WinogradOps<float> two = winograd_transforms<2, float>(), three = winograd_transforms<3, float>(),
+                                      five = winograd_transforms<5, float>();
+  return taps == 2 ? two : taps == 3 ? three : five;
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

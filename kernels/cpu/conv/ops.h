@@ -92,14 +92,15 @@ struct ConvOps {
 };
 
 /// A run of tiles for one panel of channels. In the domain of the transform an element of a tile is one of 36 points
-/// with three taps a direction, or one of 25 with two.
+/// with three or five taps a direction, or one of 25 with two.
 template <class T>
 struct WinogradTiles {
-  T* pixels;                                  // (tiles, rows, columns, channels)
-  int64_t pixels_step, row_step, pixel_step;  // distances between tiles, rows and columns
-  T* points;                                  // (points, tiles, channels)
-  int64_t point_step, points_step;            // distances between points and between tiles
-  int64_t tiles, channels;                    // channels are whole vectors
+  T* pixels;                        // (tiles, rows, columns, channels)
+  int64_t pixels_step;              // distance between tiles
+  const int64_t* offsets;           // (rows, columns): of a tile's pixels from its first
+  T* points;                        // (points, tiles, channels)
+  int64_t point_step, points_step;  // distances between points and between tiles
+  int64_t tiles, channels;          // channels are whole vectors
 };
 
 /// The transforms of Winograd's convolution. Those to pixels return whether all results are finite.
@@ -118,7 +119,7 @@ template <>
 const ConvOps<float>& conv_ops<float>();
 template <>
 const ConvOps<double>& conv_ops<double>();
-/// The transforms for tiles of 4 x 4 results and kernels of taps x taps (2 or 3).
+/// The transforms for kernels of taps x taps: tiles of 4 x 4 results with 2 or 3, of 2 x 2 with 5.
 const WinogradOps<float>& winograd_ops(int64_t taps);
 
 }  // namespace levin::kernels::cpu

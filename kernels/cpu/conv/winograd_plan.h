@@ -4,13 +4,24 @@
 #include "kernels/cpu/conv/conv.h"
 
 #include <algorithm>
+#include <array>
 
 namespace levin::kernels::cpu::detail {
 
-inline constexpr int64_t kWinogradTile = 4;
+/// Results of a tile in each direction for a kernel (or one phase of it) of `taps` in each direction.
+constexpr int64_t winograd_tile(int64_t taps) { return taps == 5 ? 2 : 4; }
 
-/// With fewer tiles, the transforms of the weight or of its gradient cost more than the tiles save.
-inline constexpr int64_t kWinogradTiles = 48, kWinogradWeightTiles = 96;
+/// Where the pixels of a tile, at most 6 x 6, lie.
+using WinogradOffsets = std::array<int64_t, 36>;
+inline WinogradOffsets winograd_offsets(int64_t size, int64_t row_step, int64_t pixel_step) {
+  WinogradOffsets offsets{};
+  for (int64_t i = 0; i < size * size; ++i)
+    offsets[static_cast<std::size_t>(i)] = i / size * row_step + i % size * pixel_step;
+  return offsets;
+}
+
+/// Tiles of a block whose weights, or whose sums of the weight's gradient, do not fit into a second-level cache.
+inline constexpr int64_t kWinogradFarTiles = 128;
 
 /// The tiles of one convolution. A stride of 2 makes four phases of the strided side's pixels, every second row and
 /// column, each with its own taps x taps of the kernel: of the source's pixels, whose products are summed, or of the
@@ -20,7 +31,8 @@ struct WinogradPlan {
   int64_t batch, source_channels, result_channels, source_h, source_w, result_h, result_w, stride, pad_h, pad_w, taps;
   int64_t tiles_h = tiles_of(result_h), tiles_w = tiles_of(result_w);
 
-  int64_t input() const { return kWinogradTile + taps - 1; }  // pixels of a tile in each direction
+  int64_t tile() const { return winograd_tile(taps); }
+  int64_t input() const { return tile() + taps - 1; }  // pixels of the source that a tile reads in each direction
   int64_t points() const { return input() * input(); }
   int64_t kernel() const { return stride * taps; }
   int64_t phases() const { return stride * stride; }
@@ -33,7 +45,7 @@ struct WinogradPlan {
 
  private:
   int64_t tiles_of(int64_t pixels) const {
-    const int64_t step = kWinogradTile * result_stride();
+    const int64_t step = tile() * result_stride();
     return (pixels + step - 1) / step;
   }
 };
@@ -64,13 +76,25 @@ struct WinogradPhase {
   }
 };
 
-/// True where Winograd was measured to be faster than the direct convolution: channels fill vectors, `least_tiles` pay
-/// for the weight's transforms, and images fill half of their tiles. Where a corner's result is the sum of one pixel's
+/// What a convolution by Winograd computes: y or the gradient of x, or the gradient of the weight.
+enum class WinogradPass { result, weight_gradient };
+
+/// With fewer tiles in the batch, the transforms of the weight or of its gradient cost more than the tiles save.
+inline int64_t least_winograd_tiles(const WinogradPlan& plan, WinogradPass pass) {
+  const int64_t channels = std::max<int64_t>(1, std::min(plan.source_channels, plan.result_channels));
+  if (plan.stride == 2)
+    return pass == WinogradPass::result ? 64 : std::clamp<int64_t>(8192 / channels, 32, 96);
+  return pass == WinogradPass::result ? std::clamp<int64_t>(1536 / channels, 16, 48)
+                                      : std::clamp<int64_t>(4096 / channels, 24, 96);
+}
+
+/// True where Winograd was measured to be faster than the direct convolution: channels fill vectors, the tiles pay for
+/// the weight's transforms, and images fill half of their tiles. Where a corner's result is the sum of one pixel's
 /// terms alone, it takes more of them to allow for a tile's rounding errors, and those of four phases are too many.
-inline bool serves_winograd(const Conv2dShape& s, const WinogradPlan& plan, int64_t least_tiles) {
-  constexpr int64_t least_terms = 48, least_strided_tiles = 64;
+inline bool serves_winograd(const Conv2dShape& s, const WinogradPlan& plan, WinogradPass pass) {
+  const int64_t least_terms = plan.taps == 5 ? 32 : 48;  // a tile of 5 x 5 taps has fewer results with more terms
   const bool same = s.kernel_h == s.kernel_w && s.stride_h == s.stride_w, strided = s.stride_h == 2;
-  const bool served = (s.kernel_h == 3 && s.stride_h == 1) || (s.kernel_h == 4 && strided);
+  const bool served = strided ? s.kernel_h == 4 : s.stride_h == 1 && (s.kernel_h == 3 || s.kernel_h == 5);
   if (!same || !served || s.groups != 1 || s.dilation_h != 1 || s.dilation_w != 1) return false;
   const bool whole = s.in_h + 2 * s.pad_h == s.stride_h * (s.out_h - 1) + s.kernel_h &&
                      s.in_w + 2 * s.pad_w == s.stride_w * (s.out_w - 1) + s.kernel_w;
@@ -78,11 +102,11 @@ inline bool serves_winograd(const Conv2dShape& s, const WinogradPlan& plan, int6
   const int64_t corner = plan.forward ? s.kernel_h - most_pad : least_pad / s.stride_h + 1;  // taps of its results
   const int64_t least_channels = strided ? 32 : 16;
   const bool full = !strided || !plan.forward || plan.source_channels % 16 == 0;  // phases are whole vectors
-  const int64_t tile = kWinogradTile * kWinogradTile * plan.result_phases();
+  const int64_t tile = plan.tile() * plan.tile() * plan.result_phases();
   return whole && corner > (strided && plan.forward ? 1 : 0) && full && plan.result_channels >= least_channels &&
          plan.source_channels >= (corner == 1 ? least_terms : least_channels) &&
          2 * plan.result_plane() >= tile * plan.tiles() &&
-         plan.batch * plan.tiles() >= std::max(least_tiles, strided ? least_strided_tiles : 0);
+         plan.batch * plan.tiles() >= least_winograd_tiles(plan, pass);
 }
 
 /// Images in strips of whole rows of tiles, and blocks of one strip or, if a strip is a whole image, of a few.
@@ -110,8 +134,8 @@ struct WinogradStrip {
   WinogradStrip(const WinogradPlan& plan, const WinogradBlocks& blocks, int64_t strip)
       : image(strip / blocks.strips), first(strip % blocks.strips * blocks.rows),
         last(std::min(first + blocks.rows, plan.tiles_h)),
-        result_begin(first * kWinogradTile * plan.result_stride()),
-        result_end(std::min(last * kWinogradTile * plan.result_stride(), plan.result_h)) {}
+        result_begin(first * plan.tile() * plan.result_stride()),
+        result_end(std::min(last * plan.tile() * plan.result_stride(), plan.result_h)) {}
 };
 
 }  // namespace levin::kernels::cpu::detail

@@ -22,20 +22,20 @@ void winograd_weight_chunk(const WinogradPlan& plan, const WinogradBlocks& block
   const int64_t most_tiles = blocks.at_once * blocks.rows * plan.tiles_w;
   const int64_t x_width = x.width(), dy_width = dy.width(), points = plan.points();
   const int64_t x_step = odd_lines<T>(most_tiles * x_width), dy_step = odd_lines<T>(most_tiles * dy_width);
-  const int64_t edge_size = points * 2 * x.panels.lanes;
+  const int64_t outside_size = 2 * x.panels.lanes;
   const int64_t pixels_size = std::max(x.pixels(blocks.rows), dy.pixels(blocks.rows));
   T* x_points = scratch<T>(Slot::conv_columns,
-                           points * (x_step + dy_step) + edge_size + pixels_size);  // (points, tiles, x_width)
+                           points * (x_step + dy_step) + outside_size + pixels_size);  // (points, tiles, x_width)
   T* dy_points = x_points + points * x_step;                                        // (points, tiles, dy_width)
-  T* edge = dy_points + points * dy_step;
-  T* pixels = edge + edge_size;
+  T* outside = dy_points + points * dy_step;
+  T* pixels = outside + outside_size;
   const RowBlocks row_blocks(plan.phases() * plan.source_channels, gemm_ops<T>().max_height);
   for (int64_t first = begin; first < end; first += blocks.at_once) {
     int64_t tiles = 0;
     for (int64_t s = first; s < std::min(first + blocks.at_once, end); ++s) {
       const WinogradStrip strip(plan, blocks, s);
-      x.to_points(strip, plan.tiles_w, pixels, edge, x_points + tiles * x_width, x_step);
-      dy.to_points(strip, plan.tiles_w, pixels, edge, dy_points + tiles * dy_width, dy_step);
+      x.to_points(strip, plan.tiles_w, pixels, outside, x_points + tiles * x_width, x_step);
+      dy.to_points(strip, plan.tiles_w, pixels, outside, dy_points + tiles * dy_width, dy_step);
       tiles += (strip.last - strip.first) * plan.tiles_w;
     }
     for (int64_t point = 0; point < points; ++point) {
@@ -62,9 +62,10 @@ bool winograd_weight_result(const WinogradPlan& plan, const Panels<T>& panels, c
       for (int64_t phase = 0; phase < plan.phases(); ++phase) {
         T* tap = gradient + (phase / plan.stride * size + phase % plan.stride) * width;
         T* sums = in.sums + (phase * plan.source_channels + first) * in.step + channel;
-        finite[t] &= winograd_ops(plan.taps).weight_gradient({tap, kernel * width, plan.stride * size * width,
-                                                              plan.stride * width, sums, in.point_step, in.step, count,
-                                                              width});
+        const WinogradOffsets offsets =
+            winograd_offsets(plan.taps, plan.stride * size * width, plan.stride * width);
+        finite[t] &= winograd_ops(plan.taps).weight_gradient(
+            {tap, kernel * width, offsets.data(), sums, in.point_step, in.step, count, width});
       }
       conv_ops<T>().to_planes({gradient, count * kernel, panels.used(panel), width, nullptr,
                                dw + channel * taps + first * kernel, taps});
@@ -78,7 +79,8 @@ bool winograd_weight_result(const WinogradPlan& plan, const Panels<T>& panels, c
 template <class T>
 void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
   constexpr int64_t most_chunks = 16, least_blocks = 8, most_bytes = int64_t{8} << 20, block_bytes = int64_t{640} << 10;
-  constexpr int64_t chunk_tiles = 48, split_columns = 128;  // fewer are not worth sums or a transform of x of their own
+  // Fewer are not worth sums or, unless threads would be idle, a transform of x of their own.
+  constexpr int64_t chunk_tiles = 48, split_columns = 128;
   const WinogradPlan plan = winograd_forward(s);
   const Panels<T> x_panels(s.in_channels), dy_panels(s.out_channels);
   const int64_t lanes = x_panels.lanes, bytes = static_cast<int64_t>(sizeof(T));
@@ -86,9 +88,13 @@ void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* 
   const int64_t point_step = odd_lines<T>(terms * columns), size = plan.points() * point_step;
   const int64_t useful = std::max<int64_t>(1, s.batch * plan.tiles() / chunk_tiles);
   const int64_t wanted = std::clamp<int64_t>(most_bytes / (size * bytes), 1, std::min(most_chunks, useful));
-  const int64_t splits = std::clamp<int64_t>(columns / split_columns, 1, (most_chunks - 1) / wanted + 1);
+  const int64_t threads = (num_threads() + wanted - 1) / wanted;  // for each chunk
+  const int64_t splits = std::clamp<int64_t>(columns / split_columns, std::min(threads, dy_panels.count()),
+                                             std::max(threads, (most_chunks - 1) / wanted + 1));
   const int64_t tile_bytes = plan.points() * (terms + columns / splits) * bytes;
-  const WinogradBlocks blocks(plan, std::max<int64_t>(64, block_bytes / tile_bytes), least_blocks);
+  const bool far = size / splits * bytes > second_level_cache() / 2;
+  const WinogradBlocks blocks(plan, far ? kWinogradFarTiles : std::max<int64_t>(64, block_bytes / tile_bytes),
+                              far ? 1 : least_blocks);
   const int64_t strips = s.batch * blocks.strips, chunks = std::min(wanted, strips);
   T* sums = scratch<T>(Slot::conv_sums, chunks * size);  // (chunks, points, terms, output channels)
   parallel_for(0, chunks * splits, 1, [&](int64_t begin, int64_t end) {
@@ -96,7 +102,7 @@ void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* 
       const int64_t chunk = t / splits, split = t % splits;
       const int64_t p0 = dy_panels.count() * split / splits, p1 = dy_panels.count() * (split + 1) / splits;
       const WinogradOperand<T> input = winograd_source(plan, x_panels, x, 0);
-      WinogradOperand<T> gradient(dy, dy_panels, p0, p1, s.out_h, s.out_w, kWinogradTile, 1,
+      WinogradOperand<T> gradient(dy, dy_panels, p0, p1, s.out_h, s.out_w, plan.tile(), 1, plan.tile(),
                                   winograd_ops(plan.taps).gradient);
       gradient.add_phase(0, 0);
       winograd_weight_chunk(plan, blocks, input, gradient, strips * chunk / chunks, strips * (chunk + 1) / chunks,
