@@ -70,6 +70,14 @@ TEST_CASE("conv2d: rows and columns that no window reaches, more padding than ke
   check<float>(shape(0, 8, 5, 5, 8, {}));
 }
 
+TEST_CASE("conv2d: a kernel of 1 x 1 whose only row lies in the padding") {
+  for (const int64_t channels : {2, 12}) {
+    Conv2dShape s = shape(2, channels, 1, 7, channels, {.kernel_h = 1, .kernel_w = 1});
+    s.stride_h = 3, s.pad_h = 1;
+    check<float>(s);
+  }
+}
+
 TEST_CASE_TEMPLATE("conv2d: one image of few pixels, whose weight is read in place", T, float, double) {
   check<T>(shape(1, 24, 4, 4, 20, {.pad = 1}));
   check<T>(shape(1, 100, 8, 8, 33, {.stride = 2, .pad = 1}));

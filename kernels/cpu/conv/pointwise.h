@@ -17,7 +17,8 @@ namespace levin::kernels::cpu::detail {
 
 /// True for such a kernel, of a shape that was flattened.
 inline bool is_pointwise(const Conv2dShape& s) {
-  return s.kernel() == 1 && s.in_h == 1 && s.out_h == 1 && s.in_w == s.out_w && s.stride_w == 1 && s.pad_w == 0;
+  return s.kernel() == 1 && s.in_h == 1 && s.out_h == 1 && s.in_w == s.out_w && s.stride_w == 1 && s.pad_h == 0 &&
+         s.pad_w == 0;
 }
 
 /// True if pixels fill the lanes, or if the direct kernel, whose lanes are `channels`, could not fill them either.
