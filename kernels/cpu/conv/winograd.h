@@ -5,11 +5,11 @@
 // multiplication at 36 points, it takes 36 products instead of 144; summed over the channels they are 36 matrix
 // products of tiles by weights. F(2 x 2, 5 x 5) has the same 36 points, instead of 100 products. A stride of 2 makes
 // four phases, which are convolutions by 2 x 2 kernels: F(4 x 4, 2 x 2) takes 4 x 25 products instead of 256. Changes
-// compared with direct.h: a quarter to 0.4 of the multiply-adds, for transforms that are additions. Bound: the multipliers for half of the time; the rest moves planes into and out of the lanes' layout
-// at the memory's rate. Gained over direct.h on two cores with AVX-512: 2.3 times from 32 to 64 channels of 26 x 26
-// (1,170 GFLOP/s in the direct count, where the multipliers reach 545), 2.6 times for 64 channels of 56 x 56, 1.6 times
-// for 16 channels, 1.1 to 1.6 times with a stride of 2, 1.3 to 1.9 times
-// for 5 x 5; the gradient of the weight 1.6 to 2.4 times.
+// compared with direct.h: a quarter to 0.4 of the multiply-adds, for transforms that are additions. Bound: the
+// multipliers for half of the time; the rest moves planes into and out of the lanes' layout at the memory's rate.
+// Gained over direct.h on two cores with AVX-512: 2.3 times from 32 to 64 channels of 26 x 26 (1,170 GFLOP/s in the
+// direct count, where the multipliers reach 545), 2.6 times for 64 channels of 56 x 56, 1.6 times for 16 channels, 1.1
+// to 1.6 times with a stride of 2, 1.3 to 1.9 times for 5 x 5; the gradient of the weight 1.6 to 2.4 times.
 // docs/convolution.md has more figures, and what was tried.
 //
 // The method is that of Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016. Its points 0, 1, -1,
@@ -140,10 +140,11 @@ struct WinogradOperand {
     return std::min((rows - 1) * step + size * stride, h) * w * 2 * panels.lanes;
   }
 
-  /// Transforms the rows of tiles of a strip: points (points, tiles, width), with the first tile's at `points`.
-  void to_points(const WinogradStrip& strip, int64_t tiles_w, T* pixels, T* outside, T* points,
-                 int64_t point_step) const {
-    const int64_t plane = h * w, points_step = width();
+  /// Transforms the rows of tiles of a strip: points (points, tiles, width), tiles `points_step` apart, with the first
+  /// tile's at `points`.
+  void to_points(const WinogradStrip& strip, int64_t tiles_w, T* pixels, T* outside, T* points, int64_t point_step,
+                 int64_t points_step) const {
+    const int64_t plane = h * w;
     const int64_t begin = std::clamp<int64_t>(strip.first * step + first_h[0], 0, h);
     const int64_t end =
         std::clamp((strip.last - 1) * step + (size - 1) * stride + first_h[phases - 1] + 1, begin, h);
@@ -273,7 +274,8 @@ void winograd_block(const WinogradWork<T>& g, int64_t first, int64_t last, bool*
     int64_t tiles = 0;
     for (int64_t s = first; s < last; ++s) {
       const WinogradStrip strip(plan, g.blocks, s);
-      source.to_points(strip, plan.tiles_w, pixels, outside, transformed + tiles * source_width, source_step);
+      source.to_points(strip, plan.tiles_w, pixels, outside, transformed + tiles * source_width, source_step,
+                       source_width);
       tiles += (strip.last - strip.first) * plan.tiles_w;
     }
     const RowBlocks row_blocks(tiles, gemm_ops<T>().max_height);
@@ -315,9 +317,9 @@ void winograd_run(const WinogradPlan& plan, const DirectPlan& direct, const T* s
   const WinogradWeights<T> weights(plan, result_panels);
   T* transformed = scratch<T>(Slot::conv_weights, plan.result_phases() * weights.phase_step);
   weights.transform_all(plan, result_panels, w, strides, transformed);
-  // A block leaves room for the weights in L2. Where they do not fit, a block of many tiles reads them from memory once,
-  // point by point, so that each point's tiles, weights and products are in L2 meanwhile. A tile's results do not depend
-  // on its block.
+  // A block leaves room for the weights in L2. Where they do not fit, a block of many tiles reads them from memory
+  // once, point by point, so that each point's tiles, weights and products are in L2 meanwhile. A tile's results do not
+  // depend on its block.
   const int64_t element = static_cast<int64_t>(sizeof(T));
   const int64_t weight_bytes = plan.result_phases() * weights.phase_step * element;
   const bool far = weight_bytes > second_level_cache() / 2;
@@ -328,7 +330,8 @@ void winograd_run(const WinogradPlan& plan, const DirectPlan& direct, const T* s
                               far ? std::clamp<int64_t>(2 * tiles / kWinogradFarTiles, threads, 2 * threads)
                                   : std::clamp<int64_t>(2 * threads, 4, 32));
   bool* finite = scratch<bool>(Slot::conv_sums, plan.batch * blocks.strips);
-  const WinogradWork<T> work{plan, blocks, source_panels, result_panels, weights, source, transformed, bias, result, far ? result_panels.count() : 2};
+  const WinogradWork<T> work{plan,        blocks, source_panels, result_panels, weights, source,
+                             transformed, bias,   result,        far ? result_panels.count() : 2};
   parallel_for(0, blocks.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b)
       winograd_block(work, b * blocks.at_once, std::min((b + 1) * blocks.at_once, plan.batch * blocks.strips), finite);

@@ -20,7 +20,8 @@ template <class T>
 void winograd_weight_chunk(const WinogradPlan& plan, const WinogradBlocks& blocks, const WinogradOperand<T>& x,
                            const WinogradOperand<T>& dy, int64_t begin, int64_t end, const WinogradSums<T>& out) {
   const int64_t most_tiles = blocks.at_once * blocks.rows * plan.tiles_w;
-  const int64_t x_width = x.width(), dy_width = dy.width(), points = plan.points();
+  // An odd number of cache lines, since a product reads a few columns of all tiles.
+  const int64_t x_width = odd_lines<T>(x.width()), dy_width = odd_lines<T>(dy.width()), points = plan.points();
   const int64_t x_step = odd_lines<T>(most_tiles * x_width), dy_step = odd_lines<T>(most_tiles * dy_width);
   const int64_t outside_size = 2 * x.panels.lanes;
   const int64_t pixels_size = std::max(x.pixels(blocks.rows), dy.pixels(blocks.rows));
@@ -34,13 +35,13 @@ void winograd_weight_chunk(const WinogradPlan& plan, const WinogradBlocks& block
     int64_t tiles = 0;
     for (int64_t s = first; s < std::min(first + blocks.at_once, end); ++s) {
       const WinogradStrip strip(plan, blocks, s);
-      x.to_points(strip, plan.tiles_w, pixels, outside, x_points + tiles * x_width, x_step);
-      dy.to_points(strip, plan.tiles_w, pixels, outside, dy_points + tiles * dy_width, dy_step);
+      x.to_points(strip, plan.tiles_w, pixels, outside, x_points + tiles * x_width, x_step, x_width);
+      dy.to_points(strip, plan.tiles_w, pixels, outside, dy_points + tiles * dy_width, dy_step, dy_width);
       tiles += (strip.last - strip.first) * plan.tiles_w;
     }
     for (int64_t point = 0; point < points; ++point) {
-      gemm_ops<T>().block({&row_blocks, 0, row_blocks.count, 0, dy_width, tiles, x_points + point * x_step, x_width, 0,
-                           dy_points + point * dy_step, dy_width, out.sums + point * out.point_step, out.step, T(1),
+      gemm_ops<T>().block({&row_blocks, 0, row_blocks.count, 0, dy.width(), tiles, x_points + point * x_step, x_width,
+                           0, dy_points + point * dy_step, dy_width, out.sums + point * out.point_step, out.step, T(1),
                            T(first > begin ? 1 : 0), nullptr});
     }
   }
