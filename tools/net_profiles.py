@@ -1,9 +1,12 @@
-"""./run compare profiles [--update]: where the time of a training step goes, net by net, beside the machine's rates.
+"""./run compare profiles [--update] [--table NAME]: where the time of a training step goes, net by net, beside the rates
+of this machine, which are measured just before; and which ratio to the best peer would be left at the floor.
 
-The rates are those that the last `./run bench` wrote into docs/performance.md. --update rewrites the table there.
+The ratios are those of docs/compare.md's table NAME (goals), if this machine measured it. --update writes the profiles
+between docs/performance.md's markers of the same name (profiles).
 """
 import argparse
 import datetime
+import json
 import pathlib
 import re
 import sys
@@ -14,15 +17,24 @@ import machine
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
 import page  # noqa: E402
 
+SHORT_ROW = "conv_ladder/128x16x28_to_16/forward/direct"  # any row that takes little time
 SHOWN = 3  # kernels of a net: those that take longest above their floors
 
 
-def rates(text):
-    """Returns the page's GFLOP/s of multiply-adds and GB/s of a copy."""
-    found = re.search(r"Measured peaks: (\d+) GFLOP/s of float32 multiply-adds, (\d+) GB/s of a copy", text)
-    if not found:
-        sys.exit(f"error: {page.PAGE} has no measured peaks; ./run bench --update writes them")
-    return found[1], found[2]
+def rates():
+    """Returns this machine's GFLOP/s of multiply-adds and GB/s of a copy: the best of three measurements."""
+    command = [compare_nets.BIN / "levin_bench", "--filter", SHORT_ROW, "--benchmark_min_time=0.01", "--benchmark_format=json"]
+    context = [json.loads(compare_nets.run(command))["context"] for _ in range(3)]
+    return [max(float(c[f"peak {unit}"]) for c in context) for unit in ("GFLOP/s", "GB/s")]
+
+
+def ratios(text, marker):
+    """Returns the ratio of each net's training step to its best peer, where this machine measured the table."""
+    found = re.search(rf"<!-- {marker}:begin -->\n(.*?)<!-- {marker}:end -->", text, flags=re.S)
+    if not found or f", {machine.machine()};" not in found[1].splitlines()[0]:
+        return {}
+    rows = [line.split("|") for line in found[1].splitlines() if "| training step |" in line]
+    return {cells[1].strip(): float(cells[7]) for cells in rows}
 
 
 def profile(net, args, peaks):
@@ -35,28 +47,33 @@ def profile(net, args, peaks):
     return [float(x) for x in whole.groups()], [(name, float(ms), float(floor)) for name, ms, floor in kernels]
 
 
-def line(net, whole, kernels):
+def line(net, whole, kernels, ratio):
     step, inside, floor = whole
     above = sorted(((ms - least, name, ms) for name, ms, least in kernels), reverse=True)[:SHOWN]
     where = ", ".join(f"`{name}` {over:.2f} of {ms:.2f}" for over, name, ms in above if over >= 0.01 * step)
-    return [net, f"{step:.2f}", f"{floor:.2f}", f"{floor / step:.2f}", where or "nothing above 1 %", f"{max(step - inside, 0):.2f}"]
+    left = [f"{ratio:.2f}", f"{ratio * step / floor:.2f}"] if ratio else ["-", "-"]
+    return [net, f"{step:.2f}", f"{floor:.2f}", f"{floor / step:.2f}", where or "nothing above 1 %",
+            f"{max(step - inside, 0):.2f}", *left, str(compare_nets.GOALS[net][""])]
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./run compare profiles", description=__doc__)
     parser.add_argument("--update", action="store_true", help="write the table into docs/performance.md")
+    parser.add_argument("--table", help="the tables of a machine other than that of the other tables, as in ./run compare")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=60)
     args = parser.parse_args()
     path = compare_nets.ROOT / page.PAGE
-    peaks = rates(path.read_text())
-    head = ["net", "step, ms", "floor, ms", "share", "ms above the floor, of the kernel's own", "outside kernels, ms"]
-    lines = [line(net, *profile(net, args, peaks)) for net in compare_nets.GOALS]
-    text = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, {peaks[0]} GFLOP/s, {peaks[1]} GB/s.\n\n"
-            + page.table(head, ["---", "---:", "---:", "---:", "---", "---:"], lines))
+    peaks = rates()
+    ratio_of = ratios((compare_nets.ROOT / "docs/compare.md").read_text(), args.table or "goals")
+    head = ["net", "step, ms", "floor, ms", "share", "ms above the floor, of the kernel's own", "outside kernels, ms",
+            "ratio", "at the floor", "goal"]
+    lines = [line(net, *profile(net, args, peaks), ratio_of.get(net)) for net in compare_nets.GOALS]
+    text = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, {peaks[0]:.0f} GFLOP/s, {peaks[1]:.0f} GB/s.\n\n"
+            + page.table(head, ["---", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---:"], lines))
     print(text)
     if args.update:
-        path.write_text(page.replace_part(path.read_text(), "profiles", text))
+        path.write_text(page.replace_part(path.read_text(), f"{args.table}-profiles" if args.table else "profiles", text))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ if [ "${1:-}" = models ]; then
   make_text
 elif [ "${1:-}" = profiles ]; then
   shift
-  build release levin_compare_nets
+  need $packages_bench
+  build release levin_compare_nets levin_bench
   exec python3 tools/net_profiles.py "$@"
 elif [ "${1:-}" = fashion ]; then
   shift
