@@ -163,18 +163,21 @@ template <int MR, int NV, class T>
 HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b,
                                  int64_t b_step, const TileOut<T>& out) {
   const Simd<T> d;
-  const T* rows[MR];
+  // Three rows share a pointer, since one for each would not fit into the registers.
+  constexpr int groups = (MR + 2) / 3;
+  const T* group[groups];
   SimdVec<T> acc[MR][NV];
+  HWY_UNROLL(5)
+  for (int i = 0; i < groups; ++i) group[i] = a + 3 * i * a_step;
   HWY_UNROLL(16)
   for (int i = 0; i < MR; ++i) {
-    rows[i] = a + i * a_step;
     HWY_UNROLL(2)
     for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
   }
   constexpr int64_t line = 64 / sizeof(T), ahead = 8 * line;
   PrefetchC<MR, NV, T> c(out);
   for (int64_t p = 0; p < k; ++p) {
-    for (int64_t i = p % line; i < MR; i += line) hwy::Prefetch(rows[i] + p + ahead);  // each row once in a line
+    for (int64_t i = p % line; i < MR; i += line) hwy::Prefetch(a + i * a_step + p + ahead);  // each row once in a line
     prefetch_b<NV>(b, b_step);
     c.step(p);
     SimdVec<T> row[NV];
@@ -182,10 +185,12 @@ HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_s
     for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
     HWY_UNROLL(16)
     for (int i = 0; i < MR; ++i) {
-      const auto x = hn::Set(d, rows[i][p]);
+      const auto x = hn::Set(d, group[i / 3][i % 3 * a_step]);
       HWY_UNROLL(2)
       for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]);
     }
+    HWY_UNROLL(5)
+    for (int i = 0; i < groups; ++i) ++group[i];
     b += b_step;
   }
   store_tile<MR, NV>(acc, out);
