@@ -61,6 +61,22 @@ TEST_CASE("max_pool2d: the vectorised code matches the scalar code at every widt
     }
 }
 
+TEST_CASE("max_pool2d: windows of 2 x 2 that the border cuts off, on planes of any width") {
+  manual_seed(25);
+  for (const int64_t width : {1, 3, 8, 9, 13, 27, 31, 33})
+    for (const int64_t height : {1, 4, 7}) {
+      const Tensor x = randn({3, 2, height, width});
+      // The same as whole windows of an image with a border of minus infinity.
+      const Tensor padded = pad(x, {0, width % 2, 0, height % 2}, -kInfinity);
+      const Outcome whole = max_and_gradient(padded, 2, {});
+      const Outcome cut = max_and_gradient(x, 2, {.ceil_mode = true});
+      CHECK(cut.y.to_vector<float>() == whole.y.to_vector<float>());
+      CHECK(cut.dx.to_vector<float>() ==
+            whole.dx.narrow(2, 0, height).narrow(3, 0, width).contiguous().to_vector<float>());
+      CHECK(max_pool2d(x, 2, {.ceil_mode = true}).to_vector<float>() == whole.y.to_vector<float>());
+    }
+}
+
 TEST_CASE("max_pool2d: every gradient goes to an element with the maximal value") {
   manual_seed(22);
   const Tensor x = randn({2, 2, 37, 41});

@@ -111,6 +111,15 @@ HWY_NOINLINE void max_one(const PoolGeometry& g, const T* plane, const WindowRan
   if (indices) indices[j] = static_cast<I>(code);
 }
 
+/// Replaces the best values so far, and the codes of their places, by those that are greater or NaN.
+template <bool kIndices, class T>
+HWY_INLINE void take_better(SimdVec<T> v, int64_t place, SimdVec<T>& best, SimdVec<T>& code) {
+  const Simd<T> d;
+  const auto better = hn::Or(hn::Gt(v, best), hn::IsNaN(v));
+  best = hn::IfThenElse(better, v, best);
+  if constexpr (kIndices) code = hn::IfThenElse(better, hn::Set(d, static_cast<T>(place)), code);
+}
+
 /// Computes one row of outputs; kColumns is the window's width, 0 for any. `indices` may be null, and is so without
 /// kIndices.
 template <int64_t kStride, int64_t kColumns, bool kIndices, class T, class I>
@@ -128,9 +137,7 @@ HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plan
     for (int64_t p = rows.begin; p < rows.end; ++p) {
       const T* row = plane + (top + p * g.dilation_h) * g.w + j * g.stride_w - g.padding_w;
       each_column<kStride>(row, columns, g.dilation_w, count, [&](int64_t q, SimdVec<T> v) HWY_ATTR {
-        const auto better = hn::Or(hn::Gt(v, best), hn::IsNaN(v));
-        best = hn::IfThenElse(better, v, best);
-        if constexpr (kIndices) code = hn::IfThenElse(better, hn::Set(d, static_cast<T>(p * columns + q)), code);
+        take_better<kIndices, T>(v, p * columns + q, best, code);
       });
     }
     store_some(best, y + j, count);
@@ -165,11 +172,49 @@ void max_rows_typed(const MaxPool2dArgs& a) {
   });
 }
 
+/// True for windows of 2 x 2 side by side, none cut off, whose outputs of a row fit into one vector.
+template <class T>
+bool is_narrow(const PoolGeometry& g) {
+  return kExactMasks && g.kernel_h == 2 && g.stride_h == 2 && g.dilation_h == 1 && g.padding_h == 0 &&
+         g.padding_w == 0 && 2 * g.oh <= g.h && 2 * g.ow <= g.w && g.ow <= kLanes<T>;
+}
+
+/// Computes max_rows_typed for narrow planes, in half of the time: all rows have the same masks.
+template <bool kIndices, class T, class I>
+void max_narrow(const MaxPool2dArgs& a) {
+  const PoolGeometry& g = a.geometry;
+  const T* x = static_cast<const T*>(a.x.pointer);
+  T* y = static_cast<T*>(a.y.pointer);
+  I* indices = static_cast<I*>(a.indices.pointer);
+  parallel_for(0, g.planes * g.oh, row_grain(g), [&](int64_t b, int64_t e) {
+    const Simd<T> d;
+    const auto first = [=](int64_t n) HWY_ATTR {
+      return hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(n, 0, kLanes<T>)));
+    };
+    const auto low = first(2 * g.ow), high = first(2 * g.ow - kLanes<T>), whole = first(g.ow);
+    for_rows(g, x, b, e, [&](const T* plane, int64_t i, int64_t row) HWY_ATTR {
+      const T *top = plane + 2 * i * g.w, *bottom = top + g.w;
+      const auto top_low = hn::MaskedLoad(low, d, top), top_high = hn::MaskedLoad(high, d, top + kLanes<T>);
+      const auto bottom_low = hn::MaskedLoad(low, d, bottom), bottom_high = hn::MaskedLoad(high, d, bottom + kLanes<T>);
+      auto best = hn::ConcatEven(d, top_high, top_low), code = hn::Zero(d);
+      take_better<kIndices, T>(hn::ConcatOdd(d, top_high, top_low), 1, best, code);
+      take_better<kIndices, T>(hn::ConcatEven(d, bottom_high, bottom_low), 2, best, code);
+      take_better<kIndices, T>(hn::ConcatOdd(d, bottom_high, bottom_low), 3, best, code);
+      hn::BlendedStore(best, whole, d, y + row * g.ow);
+      if constexpr (kIndices) store_codes<I, T>(code, indices + row * g.ow, g.ow);
+    });
+  });
+}
+
 template <int64_t kStride, int64_t kColumns, class T, class I>
 void max_rows(const MaxPool2dArgs& a) {
   // Networks pool by 2 x 2 so often that these windows have a form of their own for inference.
-  if constexpr (kColumns == 2)
-    if (!a.indices.pointer) return max_rows_typed<kStride, kColumns, false, T, I>(a);
+  if constexpr (kColumns == 2) {
+    const bool narrow = is_narrow<T>(a.geometry);
+    if (!a.indices.pointer)
+      return narrow ? max_narrow<false, T, I>(a) : max_rows_typed<kStride, kColumns, false, T, I>(a);
+    if (narrow) return max_narrow<true, T, I>(a);
+  }
   max_rows_typed<kStride, kColumns, true, T, I>(a);
 }
 
