@@ -76,7 +76,7 @@ struct WinogradPhase {
   }
 };
 
-/// What a convolution by Winograd computes: y or the gradient of x, or the gradient of the weight.
+/// The passes that have limits of their own: y and the gradient of x, or the gradient of the weight.
 enum class WinogradPass { result, weight_gradient };
 
 /// With fewer tiles in the batch, the transforms of the weight or of its gradient cost more than the tiles save.
