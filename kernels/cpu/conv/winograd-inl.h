@@ -26,9 +26,9 @@ struct WinogradSizes {
 
 /// One direction of the input's transform, B^T: for each point, the product of the other points' factors of
 /// x (x² - a²) (x² - b²), for tiles of five of (x² - a²) (x² - b²).
-template <class Sizes>
+template <int points>
 struct InputLine {
-  static constexpr int in = Sizes::points, out = Sizes::points, first = Sizes::first;
+  static constexpr int in = points, out = points, first = points - 5;
   template <class V>
   static HWY_INLINE void apply(const V* x, V* y) {
     using T = hn::TFromV<V>;
@@ -232,7 +232,7 @@ bool winograd_back(const WinogradTiles<T>& g) {
 template <int taps, class T>
 constexpr WinogradOps<T> winograd_transforms() {
   using Sizes = WinogradSizes<taps>;
-  return {&winograd_forth<InputLine<Sizes>, T>, &winograd_forth<WeightLine<Sizes>, T>,
+  return {&winograd_forth<InputLine<Sizes::points>, T>, &winograd_forth<WeightLine<Sizes>, T>,
           &winograd_forth<GradientLine<Sizes>, T>, &winograd_back<OutputLine<Sizes>, T>,
           &winograd_back<WeightGradientLine<Sizes>, T>};
 }
