@@ -93,7 +93,8 @@ TEST_CASE("conv2d: the same bits with any number of threads") {
                                shape(20, 3, 6, 6, 4, {.pad = 1}), shape(1, 256, 4, 4, 70, {.pad = 1}),
                                shape(5, 16, 7, 7, 24, {.kernel_h = 7, .kernel_w = 7}),
                                shape(19, 17, 14, 11, 40, {.pad = 1}), shape(1, 48, 43, 46, 33, {.pad = 2}),
-                               shape(26, 32, 16, 14, 50, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1})}) {
+                               shape(26, 32, 16, 14, 50, {.kernel_h = 4, .kernel_w = 4, .stride = 2, .pad = 1}),
+                               shape(72, 48, 8, 8, 160, {.pad = 1}), shape(150, 96, 4, 4, 128, {.pad = 1})}) {
     const Case<float> c(s);
     std::vector<float> first;
     for (const int threads : {1, 2, 3, 7}) {

@@ -80,6 +80,7 @@ bool winograd_weight_result(const WinogradPlan& plan, const Panels<T>& panels, c
 template <class T>
 void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
   constexpr int64_t most_chunks = 16, least_blocks = 8, most_bytes = int64_t{8} << 20, block_bytes = int64_t{640} << 10;
+  constexpr int64_t far_bytes = int64_t{1} << 20;  // sums that do not fit into a second-level cache beside the tiles
   // Fewer are not worth sums or, unless threads would be idle, a transform of x of their own.
   constexpr int64_t chunk_tiles = 48, split_columns = 128;
   const WinogradPlan plan = winograd_forward(s);
@@ -89,14 +90,15 @@ void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* 
   const int64_t point_step = odd_lines<T>(terms * columns), size = plan.points() * point_step;
   const int64_t useful = std::max<int64_t>(1, s.batch * plan.tiles() / chunk_tiles);
   const int64_t wanted = std::clamp<int64_t>(most_bytes / (size * bytes), 1, std::min(most_chunks, useful));
-  const int64_t threads = (num_threads() + wanted - 1) / wanted;  // for each chunk
-  const int64_t splits = std::clamp<int64_t>(columns / split_columns, std::min(threads, dy_panels.count()),
-                                             std::max(threads, (most_chunks - 1) / wanted + 1));
-  const int64_t tile_bytes = plan.points() * (terms + columns / splits) * bytes;
-  const bool far = size / splits * bytes > second_level_cache() / 2;
+  const int64_t least_splits = std::clamp<int64_t>(columns / split_columns, 1, (most_chunks - 1) / wanted + 1);
+  // The order of a sum depends on the blocks, which therefore depend on the shape alone.
+  const int64_t tile_bytes = plan.points() * (terms + columns / least_splits) * bytes;
+  const bool far = size / least_splits * bytes > far_bytes;
   const WinogradBlocks blocks(plan, far ? kWinogradFarTiles : std::max<int64_t>(64, block_bytes / tile_bytes),
                               far ? 1 : least_blocks);
   const int64_t strips = s.batch * blocks.strips, chunks = std::min(wanted, strips);
+  const int64_t threads = (num_threads() + chunks - 1) / chunks;  // for each chunk
+  const int64_t splits = std::max(least_splits, std::min(threads, dy_panels.count()));
   T* sums = scratch<T>(Slot::conv_sums, chunks * size);  // (chunks, points, terms, output channels)
   parallel_for(0, chunks * splits, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
