@@ -201,7 +201,7 @@ TEST_CASE("winograd: a value that is not finite, or overflows in a tile, reaches
   check_with(clean, "x", kInfinity, &test::Case<float>::x, plane);
   check_with(clean, "x", kInfinity, &test::Case<float>::x, plane + s.in_plane() - 1);
   const Images wide(kWide);
-  check_with(wide, "x", kNan, &test::Case<float>::x, plane + 5 * s.in_w + 6);
+  check_with(wide, "x", kNan, &test::Case<float>::x, 30 * wide.s.in_plane() + 5 * wide.s.in_w + 6);
   check_with(wide, "the weight", kInfinity, &test::Case<float>::w, 4 * wide.s.taps() + 112);
   check_with(wide, "the gradient of y", kInfinity, &test::Case<float>::dy, 3 * wide.s.out_plane() + 44);
   const Images strided(kStrided);
