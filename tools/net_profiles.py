@@ -64,6 +64,8 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     args = parser.parse_args()
     path = compare_nets.ROOT / page.PAGE
+    marker = f"{args.table}-profiles" if args.table else "profiles"
+    page.part_of(path.read_text(), marker)  # ends here, rather than after the measurement, if the page has no such table
     peaks = rates()
     ratio_of = ratios((compare_nets.ROOT / "docs/compare.md").read_text(), args.table or "goals")
     head = ["net", "step, ms", "floor, ms", "share", "ms above the floor, of the kernel's own", "outside kernels, ms",
@@ -73,7 +75,7 @@ def main():
             + page.table(head, ["---", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---:"], lines))
     print(text)
     if args.update:
-        path.write_text(page.replace_part(path.read_text(), f"{args.table}-profiles" if args.table else "profiles", text))
+        path.write_text(page.replace_part(path.read_text(), marker, text))
 
 
 if __name__ == "__main__":

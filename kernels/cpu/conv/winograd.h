@@ -3,13 +3,13 @@
 // stride of 2, without dilation and groups, where there are channels and tiles enough (serves_winograd). Idea:
 // F(4 x 4, 3 x 3): a tile of 4 x 4 results needs 6 x 6 pixels of the source. In a basis in which convolution is
 // multiplication at 36 points, it takes 36 products instead of 144; summed over the channels they are 36 matrix
-// products of tiles by weights. F(2 x 2, 5 x 5) has the same 36 points, instead of 100 products. A stride of 2 makes
-// four phases, which are convolutions by 2 x 2 kernels: F(4 x 4, 2 x 2) takes 4 x 25 products instead of 256. Changes
-// compared with direct.h: a quarter to 0.4 of the multiply-adds, for transforms that are additions. Bound: the
+// products of tiles by weights. F(2 x 2, 5 x 5) has the same points and takes 36 products instead of 100. A stride of
+// 2 makes four phases, which are convolutions by 2 x 2 kernels: F(4 x 4, 2 x 2) takes 4 x 25 products instead of 256.
+// Changes compared with direct.h: a quarter to 0.4 of the multiply-adds, for transforms that are additions. Bound: the
 // multipliers for half of the time; the rest moves planes into and out of the lanes' layout at the memory's rate.
 // Gained over direct.h on two cores with AVX-512: 2.3 times from 32 to 64 channels of 26 x 26 (1,170 GFLOP/s in the
 // direct count, where the multipliers reach 545), 2.6 times for 64 channels of 56 x 56, 1.6 times for 16 channels, 1.1
-// to 1.6 times with a stride of 2, 1.3 to 1.9 times for 5 x 5; the gradient of the weight 1.6 to 2.4 times.
+// to 1.6 times with a stride of 2, 1.0 to 2.0 times for 5 x 5; the gradient of the weight 1.6 to 2.4 times.
 // docs/convolution.md has more figures, and what was tried.
 //
 // The method is that of Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016. Its points 0, 1, -1,
@@ -44,10 +44,9 @@ inline int64_t whole_vectors(int64_t channels, int64_t lanes) {
 /// The squares of size x size pixels, `stride` apart, that a strip's tiles cover in rows [begin, end) of an image: tile
 /// (y, x) begins at pixel (step y + first_h, step x + first_w).
 template <class T>
-class WinogradWindow {
- public:
+struct WinogradWindow {
   int64_t size, stride, step, first_h, first_w, begin, end, columns, width;
-  T *pixels, *outside;  // (end - begin, columns, width); (width) in place of each pixel outside of them
+  T *pixels, *outside;  // (end - begin, columns, width), and (width) that stands for each pixel over an edge
 
   /// Calls f(first tile, its pixels) for runs of the tiles of a row. Each tile over an edge is a run of its own.
   template <class F>
@@ -71,8 +70,8 @@ class WinogradWindow {
     }
   }
 
-  /// Transforms the tiles of a row: points (points, tiles, channels), with the first tile's at `points`. Pixels outside
-  /// are zero.
+  /// Transforms the tiles of a row: points (points, tiles, channels), with the first tile's at `points`. Pixels over an
+  /// edge are zero.
   void forth(void (*transform)(const WinogradTiles<T>&), int64_t row, int64_t tiles, T* points, int64_t point_step,
              int64_t points_step) const {
     std::fill_n(outside, width, T(0));
@@ -81,7 +80,7 @@ class WinogradWindow {
       transform(run);
     });
   }
-  /// The way back, to pixels; returns whether all are finite.
+  /// Transforms the points of a row of tiles back to pixels; returns whether all are finite.
   bool back(bool (*transform)(const WinogradTiles<T>&), int64_t row, int64_t tiles, T* points, int64_t point_step,
             int64_t points_step) const {
     bool finite = true;
@@ -93,7 +92,7 @@ class WinogradWindow {
   }
 
  private:
-  /// Distances from `pixels` of the pixels of the tile at (y, x).
+  /// Computes the distances from `pixels` to the pixels of the tile at (y, x).
   void cut_offsets(int64_t y, int64_t x, WinogradOffsets& offsets) const {
     const int64_t away = outside - pixels;
     int64_t* offset = offsets.data();

@@ -20,7 +20,7 @@ template <class T>
 void winograd_weight_chunk(const WinogradPlan& plan, const WinogradBlocks& blocks, const WinogradOperand<T>& x,
                            const WinogradOperand<T>& dy, int64_t begin, int64_t end, const WinogradSums<T>& out) {
   const int64_t most_tiles = blocks.at_once * blocks.rows * plan.tiles_w;
-  // An odd number of cache lines, since a product reads a few columns of all tiles.
+  // Tiles are an odd number of cache lines apart, since a product reads a few columns of all of them.
   const int64_t x_width = odd_lines<T>(x.width()), dy_width = odd_lines<T>(dy.width()), points = plan.points();
   const int64_t x_step = odd_lines<T>(most_tiles * x_width), dy_step = odd_lines<T>(most_tiles * dy_width);
   const int64_t outside_size = 2 * x.panels.lanes;
@@ -59,12 +59,11 @@ bool winograd_weight_result(const WinogradPlan& plan, const Panels<T>& panels, c
       const int64_t panel = t / units, first = t % units * unit, channel = panels.first(panel);
       const int64_t width = panels.width(panel), count = std::min(unit, plan.source_channels - first);
       T* gradient = scratch<T>(Slot::conv_pixels, unit * kernel * width);  // (input channels, size, size, panel)
+      const WinogradOffsets offsets = winograd_offsets(plan.taps, plan.stride * size * width, plan.stride * width);
       finite[t] = true;
       for (int64_t phase = 0; phase < plan.phases(); ++phase) {
         T* tap = gradient + (phase / plan.stride * size + phase % plan.stride) * width;
         T* sums = in.sums + (phase * plan.source_channels + first) * in.step + channel;
-        const WinogradOffsets offsets =
-            winograd_offsets(plan.taps, plan.stride * size * width, plan.stride * width);
         finite[t] &= winograd_ops(plan.taps).weight_gradient(
             {tap, kernel * width, offsets.data(), sums, in.point_step, in.step, count, width});
       }

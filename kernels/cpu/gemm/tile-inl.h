@@ -156,14 +156,14 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   store_tile<MR, NV>(acc, out);
 }
 
-/// Multiplies with A's rows a_step apart and elements along k adjacent: a[i * a_step + p]. There are more row addresses
-/// than registers, so each costs a load; this pays off where packing would cost more, for few columns. A is then read
-/// once, from memory in the worst case, in more streams than the hardware prefetches well.
+/// Multiplies with A's rows a_step apart and elements along k adjacent: a[i * a_step + p]. This pays off where packing
+/// would cost more, for few columns. A is then read once, from memory in the worst case, in more streams than the
+/// hardware prefetches well.
 template <int MR, int NV, class T>
 HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b,
                                  int64_t b_step, const TileOut<T>& out) {
   const Simd<T> d;
-  // Three rows share a pointer, since one for each would not fit into the registers.
+  // Three rows share a pointer, since there are more rows than registers, and a reload costs as much as an operand.
   constexpr int groups = (MR + 2) / 3;
   const T* group[groups];
   SimdVec<T> acc[MR][NV];

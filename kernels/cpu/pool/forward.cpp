@@ -179,7 +179,7 @@ bool is_narrow(const PoolGeometry& g) {
          g.padding_w == 0 && 2 * g.oh <= g.h && 2 * g.ow <= g.w && g.ow <= kLanes<T>;
 }
 
-/// Computes max_rows_typed for narrow planes, in half of the time: all rows have the same masks.
+/// Does the work of max_rows_typed on narrow planes in half of the time, since all rows have the same masks.
 template <bool kIndices, class T, class I>
 void max_narrow(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
