@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #if defined(LEVIN_KERNELS_CPU_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LEVIN_KERNELS_CPU_MATH_INL_H
@@ -300,6 +301,13 @@ HWY_INLINE V quick_erf_v(D d, V x) {
     const V y = hn::Div(hn::Mul(t, p), q);
     return hn::IfThenElse(hn::Ge(hn::Abs(x), end), hn::CopySign(one, x), keep_nan(x, y));
   }
+}
+
+/// The standard normal distribution function, as accurately as gelu needs it.
+template <class D, class V>
+HWY_INLINE V quick_normal_cdf_v(D d, V x) {
+  const V half = constant(d, 0.5);
+  return hn::MulAdd(half, quick_erf_v(d, hn::Mul(x, constant(d, 0.5 * std::numbers::sqrt2))), half);
 }
 
 template <class D, class V>

@@ -58,7 +58,8 @@ LEVIN_EVERYWHERE inline double polygamma(double n, double x) {
   return (::fmod(n, 2) == 0 ? -factorial : factorial) * hurwitz_zeta(n + 1, x);
 }
 
-/// The inverse of erf: Giles' approximation (2012), then two steps by Halley's method.
+/// The inverse of erf: Giles' approximation (2012), or nearer to 1 than 6e-8 the first terms of erfc's asymptotic
+/// series, then two steps by Halley's method.
 LEVIN_EVERYWHERE inline double erfinv(double x) {
   constexpr double half_root_of_pi = 0.886226925452758013649;
   if (!(x > -1 && x < 1)) return x == 1 ? HUGE_VAL : x == -1 ? -HUGE_VAL : NAN;
@@ -69,12 +70,16 @@ LEVIN_EVERYWHERE inline double erfinv(double x) {
     const double c[] = {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
                         -0.00125372503, -0.00417768164, 0.246640727,     1.50140941};
     for (const double a : c) p = a + p * w;
-  } else {
+  } else if (w < 16) {
     w = ::sqrt(w) - 3;
     p = -0.000200214257;
     const double c[] = {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
                         -0.0076224613,  0.00943887047, 1.00167406,     2.83297682};
     for (const double a : c) p = a + p * w;
+  } else {
+    constexpr double root_of_pi = 2 * half_root_of_pi;
+    const double exponent = -::log((1 - ::fabs(x)) * root_of_pi);
+    p = ::sqrt(exponent - 0.5 * ::log(exponent));
   }
   double y = p * x;
   for (int step = 0; step < 2; ++step) {

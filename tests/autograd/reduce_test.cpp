@@ -144,6 +144,19 @@ TEST_CASE("second derivatives over no elements are zero") {
   CHECK(std::isnan(var(none).item<double>()));
 }
 
+TEST_CASE("where std and norm are zero, so are their first and second derivatives") {
+  for (const double p : {2.0, 3.0, 1.5, 0.0}) {  // 0 stands for std
+    const Tensor x = full({2, 3}, p == 0.0 ? 7.0 : 0.0, {.dtype = kFloat64}).requires_grad_();
+    const Tensor y = p == 0.0 ? levin::std(x, {1}) : norm(x, p, {1});
+    const Tensor seed = ones_like(y).requires_grad_();
+    const Tensor first = grad({y}, {x}, {.create_graph = true}, {seed})[0];
+    CHECK(first.to_vector<double>() == std::vector<double>(6, 0.0));
+    const auto seconds = grad({first}, {seed, x}, {.allow_unused = true}, {ones_like(first)});
+    CHECK(seconds[0].to_vector<double>() == std::vector<double>(2, 0.0));
+    if (p != 1.5) CHECK(seconds[1].to_vector<double>() == std::vector<double>(6, 0.0));  // infinite for 1.5
+  }
+}
+
 TEST_CASE("cross-entropy of only ignored samples has second derivatives of zero") {
   for (const double smoothing : {0.0, 0.1}) {
     const Tensor x = from_data(Line{1, 2, 3, 4}, {2, 2}).requires_grad_(), v = from_data(Line{1, -1, 2, 3}, {2, 2});

@@ -82,7 +82,7 @@ std::vector<OpCase> arithmetic() {
                  {kAllTypes.begin(), kAllTypes.end() - 2}),
       with_torch(with_types(binary_case(
                                 "add_alpha", [](const Tensor& a, const Tensor& b) { return add(a, b, 3); },
-                                [](double a, double b) { return a + 3 * b; }, wide, wide),
+                                [](double a, double b) { return std::fma(3, b, a); }, wide, wide),
                             {DType::f64, DType::f32, DType::i64, DType::i32}),
                  "torch.add(x0, x1, alpha=3)"),
       with_types(binary_case(

@@ -23,13 +23,15 @@ struct Moments {
   int64_t count = 0;
 };
 
-/// Returns mean and biased variance of group `g` of `groups`; element i belongs to group_of(i).
+/// Returns mean and biased variance of group `g` of `groups`; element i belongs to group_of(i). The mean of equal
+/// numbers is exact, so that their distance from it is 0, which an infinite weight makes NaN.
 template <class F>
 Moments moments_of(const Line& v, int64_t g, F&& group_of) {
   Moments m;
+  long double sum = 0;
   for (std::size_t i = 0; i < v.size(); ++i)
-    if (group_of(static_cast<int64_t>(i)) == g) m.mean += v[i], ++m.count;
-  m.mean /= static_cast<double>(m.count);
+    if (group_of(static_cast<int64_t>(i)) == g) sum += v[i], ++m.count;
+  m.mean = static_cast<double>(sum / static_cast<long double>(m.count));
   for (std::size_t i = 0; i < v.size(); ++i)
     if (group_of(static_cast<int64_t>(i)) == g) m.var += (v[i] - m.mean) * (v[i] - m.mean);
   m.var /= static_cast<double>(m.count);

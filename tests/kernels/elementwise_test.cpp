@@ -197,6 +197,14 @@ TEST_CASE("functions are correct at zero, infinity and NaN") {
   });
 }
 
+TEST_CASE("erfinv inverts erfc near its ends") {
+  for (double distance = 1e-3; distance >= 0x1p-53; distance /= 3) {
+    const double x = 1 - distance, y = kernels::special::erfinv(x);
+    CHECK(std::erfc(y) == test::approx(1 - x, {.relative = 2e-14}));
+    CHECK(kernels::special::erfinv(-x) == -y);
+  }
+}
+
 TEST_CASE("functions keep the sign of zero on every instruction set") {
   on_every_target([&] {
     for (const DType t : {DType::f32, DType::f64})

@@ -165,12 +165,17 @@ Tensor product_of_others(const Tensor& x, const Shape& kept) {
   return permute(reshape(mul(product_beside(lines, true), product_beside(lines, false)), permuted.sizes()), back);
 }
 
+/// Computes g / d, but 0 where `zero` is true; there the gradients are 0 too, of any order.
+Tensor quotient_or_zero(const Tensor& g, const Tensor& d, const Tensor& zero) {
+  return masked_fill(div(g, masked_fill(d, zero, 1)), zero, 0);
+}
+
 /// Computes the square root with gradient 0 at 0, as PyTorch's std and norm do.
 Tensor root(const Tensor& v) {
   const Tensor y = unrecorded([&] { return sqrt(v); });
   if (Context* c = record("std", y, {v}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor s = k.saved(0);
-        return {masked_fill(div(g, mul(s, 2)), eq(s, 0), 0)};
+        return {quotient_or_zero(g, mul(s, 2), eq(s, 0))};
       }))
     c->save_output(y);
   return y;
@@ -181,12 +186,12 @@ Tensor norm_gradient(Context& k, const Tensor& g) {
   const Tensor x = k.saved(0), n = keep_axes(k.saved(1), kept), gk = keep_axes(g, kept);
   if (p == 0.0) return zeros(x.sizes(), like(x));
   if (p == 1.0) return mul(sign(x), gk);
-  if (p == 2.0) return mul(x, masked_fill(div(gk, n), eq(n, 0), 0));
+  if (p == 2.0) return mul(x, quotient_or_zero(gk, n, eq(n, 0)));
   if (std::isinf(p)) {
     const Tensor ties = eq(abs(x), n);
     return mul(sign(x), where(ties, tie_share(ties, kept, gk), 0));
   }
-  const Tensor scale = masked_fill(div(gk, pow(n, p - 1.0)), eq(n, 0), 0);
+  const Tensor zero = eq(n, 0), scale = quotient_or_zero(gk, pow(masked_fill(n, zero, 1), p - 1.0), zero);
   Tensor slope = pow(abs(x), p - 1.0);
   if (p < 1.0) slope = masked_fill(slope, eq(x, 0), 0);
   return mul(mul(sign(x), slope), scale);

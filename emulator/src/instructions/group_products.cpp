@@ -51,14 +51,18 @@ void compute(const GroupProduct& p) {
     for (int k = 0; k < kDepth; ++k) a[half][k] = element_of_a(p, half, k);
   }
   for (int tile = 0; tile < p.tiles; ++tile) {
-    for (int side = 0; side < 2; ++side) {
-      float b[kDepth];
-      for (int k = 0; k < kDepth; ++k) b[k] = element(p.input, p.b, tile * 8 + p.column + side, k);
-      for (int half = 0; half < 2; ++half) {
-        float& sum = p.d[tile * 4 + half * 2 + side];
-        if (!p.add) sum = 0;
-        for (int k = 0; k < kDepth; ++k) sum += a[half][k] * b[k];
+    float sums[2][2];
+    for (int half = 0; half < 2; ++half) {
+      for (int side = 0; side < 2; ++side) sums[half][side] = p.add ? p.d[tile * 4 + half * 2 + side] : 0.0f;
+    }
+    for (int k = 0; k < kDepth; ++k) {  // four sums at a time, because each addition waits for the last of its sum
+      for (int side = 0; side < 2; ++side) {
+        const float b = element(p.input, p.b, tile * 8 + p.column + side, k);
+        for (int half = 0; half < 2; ++half) sums[half][side] += a[half][k] * b;
       }
+    }
+    for (int half = 0; half < 2; ++half) {
+      for (int side = 0; side < 2; ++side) p.d[tile * 4 + half * 2 + side] = sums[half][side];
     }
   }
 }

@@ -94,7 +94,7 @@ LEVIN_MATH(tanh, tanh_v(d, x))
 LEVIN_MATH(quick_tanh, quick_tanh_v(d, x))
 LEVIN_MATH(sigmoid, sigmoid_v(d, x))
 LEVIN_MATH(erf, erf_v(d, x))
-LEVIN_MATH(quick_erf, quick_erf_v(d, x))
+LEVIN_MATH(quick_normal_cdf, quick_normal_cdf_v(d, x))
 #undef LEVIN_MATH_OF_F32
 #undef LEVIN_MATH
 

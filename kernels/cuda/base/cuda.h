@@ -15,6 +15,7 @@
 /// Declares an array in shared memory: LEVIN_SHARED(float, tile, 32, 33) declares float tile[32][33].
 #define LEVIN_SHARED(T, name, ...) __shared__ ::levin::kernels::cuda::Array<T, __VA_ARGS__> name
 #define LEVIN_PRAGMA_UNROLL _Pragma("unroll")
+#define LEVIN_PRAGMA_NO_UNROLL _Pragma("unroll 1")
 #else
 #define LEVIN_SHARED(T, name, ...)                                                                     \
   static constexpr char name##_declaration = 0;                                                        \
@@ -23,6 +24,7 @@
       &name##_declaration, sizeof(name##_type), alignof(name##_type) < 16 ? 16 : alignof(name##_type), \
       ::levin::emulator::Site::current()))
 #define LEVIN_PRAGMA_UNROLL
+#define LEVIN_PRAGMA_NO_UNROLL
 #endif
 
 namespace levin::kernels::cuda {

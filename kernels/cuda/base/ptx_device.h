@@ -220,6 +220,11 @@ __device__ inline float exp2_flushed(float x) {
   return result;
 }
 
+__device__ inline float opaque(float x) {
+  asm volatile("" : "+f"(x));
+  return x;
+}
+
 __device__ inline int lane_id() {
   std::uint32_t lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));

@@ -151,36 +151,32 @@ __device__ inline void store_element(const Operands& o, std::int64_t at, T x) {
   }
 }
 
-/// Loads `count` elements of type T of operand k from `at` on, in the compute type; a constant is repeated.
-template <class T, int Width>
-__device__ inline Pack<ComputeType<T>, Width> load_pack(const Operands& o, int k, std::int64_t at, int count) {
-  using C = ComputeType<T>;
-  Pack<C, Width> values;
+/// True if operand k is a number or has the same element along the whole last axis.
+__device__ inline bool is_repeated(const Operands& o, int k) { return !o.pointers[k] || o.strides[k][o.dims - 1] == 0; }
+
+/// Loads element `at` + i of operand k, which has type T or is a number, in the compute type.
+template <class T>
+__device__ inline ComputeType<T> load_of_pack(const Operands& o, int k, std::int64_t at, int i) {
   const T* p = static_cast<const T*>(o.pointers[k]);
-  if (!p || o.strides[k][o.dims - 1] == 0) {
-    const C value = p ? convert<C>(p[at]) : number_from_bits<C>(o.numbers[k]);
-    LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < Width; ++i) values[i] = value;
-  } else if (count == Width) {
-    const auto pack = pack_at<Width>(p + at);
-    LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < Width; ++i) values[i] = convert<C>(pack[i]);
-  } else {
-    LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < Width; ++i) values[i] = i < count ? convert<C>(p[at + i]) : C{};
-  }
-  return values;
+  if (!p) return number_from_bits<ComputeType<T>>(o.numbers[k]);
+  return convert<ComputeType<T>>(p[is_repeated(o, k) ? at : at + i]);
 }
 
+/// Loads a pack of operand k from `at` on, as load_of_pack does.
 template <class T, int Width>
-__device__ inline void store_pack(T* p, const Pack<T, Width>& values, int count) {
-  if (count == Width) {
-    pack_at<Width>(p) = values;
-  } else {
+__device__ inline Pack<ComputeType<T>, Width> load_pack(const Operands& o, int k, std::int64_t at) {
+  using C = ComputeType<T>;
+  Pack<C, Width> values;
+  if (is_repeated(o, k)) {
+    const C value = load_of_pack<T>(o, k, at, 0);
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < Width; ++i)
-      if (i < count) p[i] = values[i];
+    for (int i = 0; i < Width; ++i) values[i] = value;
+  } else {
+    const auto pack = pack_at<Width>(static_cast<const T*>(o.pointers[k]) + at);
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < Width; ++i) values[i] = convert<C>(pack[i]);
   }
+  return values;
 }
 
 }  // namespace levin::kernels::cuda::elementwise

@@ -56,25 +56,31 @@ template <class T>
 using TestTypes = Types<bool, T, T>;
 
 template <class Op, class Out, class C, int Width, class... In>
-__device__ inline void store_results(Out* out, int count, const Parameters<C>& p, const Pack<In, Width>&... values) {
+__device__ inline void store_results(Out* out, const Parameters<C>& p, const Pack<In, Width>&... values) {
   Pack<Out, Width> results;
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < Width; ++i) results[i] = element_cast<Out>(Op::call(values[i]..., p));
-  store_pack(out, results, count);
+  pack_at<Width>(out) = results;
 }
 
 template <class Op, class C, class Out, class... In, std::size_t... I>
 __device__ inline void run_packs(const Operands& o, const Parameters<C>& p, Types<Out, In...>,
                                  std::index_sequence<I...>) {
-  constexpr int width = Types<Out, In...>::width;
+  constexpr std::uint32_t width = Types<Out, In...>::width;
   const std::uint32_t threads = gridDim.x * blockDim.x;
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < o.steps; i += threads) {
     std::int64_t at[1 + sizeof...(In)];
     find_offsets(o, i, at);
+    Out* const out = static_cast<Out*>(o.pointers[0]) + at[0];
     const std::uint32_t rest = o.elements - i * width;
-    const int count = rest < width ? static_cast<int>(rest) : width;
-    store_results<Op>(static_cast<Out*>(o.pointers[0]) + at[0], count, p,
-                      load_pack<In, width>(o, static_cast<int>(I) + 1, at[I + 1], count)...);
+    if (rest >= width) {
+      store_results<Op>(out, p, load_pack<In, width>(o, static_cast<int>(I) + 1, at[I + 1])...);
+    } else {  // the last pack of all, element by element, so that whole packs are converted in pairs
+      LEVIN_PRAGMA_NO_UNROLL
+      for (int k = 0; k < static_cast<int>(rest); ++k) {
+        out[k] = element_cast<Out>(Op::call(load_of_pack<In>(o, static_cast<int>(I) + 1, at[I + 1], k)..., p));
+      }
+    }
   }
 }
 

@@ -10,25 +10,26 @@
 namespace levin::kernels::cuda {
 
 /// Softmax of a row of n by a group of at least n / (kWidth * kPacks) threads. Pack p of thread r holds kWidth
-/// neighbours from (p * threads + r) * kWidth; with kWidth above 1, n and the addresses are multiples of it.
+/// neighbours from (p * threads + r) * kWidth; with kWidth above 1, n and the addresses are multiples of it. For 16-bit
+/// floats the exponentials are computed twice, because the registers of the floats would allow fewer rows in flight.
 template <class Group, class T, int kWidth, int kPacks, bool log>
 __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
   using C = ComputeType<T>;
   using S = WideSum<T>;
   using Elements = Pack<T, kWidth>;
+  constexpr bool twice = sizeof(T) == 2;
   const int first = Group::rank() * kWidth, step = Group::size() * kWidth;
-  C values[kPacks][kWidth];
+  Elements packs[kPacks];
+  LEVIN_PRAGMA_UNROLL
+  for (int p = 0; p < kPacks; ++p) {  // all loads before the first use, so that they are in flight together
+    if (first + p * step < n) packs[p] = vector_at<Elements>(x + first + p * step);
+  }
   C top = kNoMaximum<C>;
   LEVIN_PRAGMA_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = first + p * step;
-    Elements pack;
-    if (at < n) pack = vector_at<Elements>(x + at);
+    if (first + p * step >= n) continue;
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kWidth; ++i) {
-      values[p][i] = at < n ? convert<C>(pack[i]) : kNoMaximum<C>;
-      top = LargerNumber{}(top, values[p][i]);
-    }
+    for (int i = 0; i < kWidth; ++i) top = LargerNumber{}(top, convert<C>(packs[p][i]));
   }
   top = Group::reduce(top, LargerNumber{}, kNoMaximum<C>);
   S sum = S(0);
@@ -37,19 +38,23 @@ __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
     if (first + p * step >= n) continue;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) {
-      const C e = exp_below<T>(values[p][i], top);
+      const C e = exp_below<T>(convert<C>(packs[p][i]), top);
       sum += static_cast<S>(e);
-      if constexpr (!log) values[p][i] = e;
+      if constexpr (!log && !twice) packs[p][i] = e;
     }
   }
   const C last = last_of<log, C>(Group::reduce(sum, Plus{}, S(0)));
+  if constexpr (twice) top = ptx::opaque(top);
   LEVIN_PRAGMA_UNROLL
   for (int p = 0; p < kPacks; ++p) {
     const int at = first + p * step;
-    Elements pack;
+    if (at >= n) continue;
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kWidth; ++i) pack[i] = convert<T>(log ? values[p][i] - top - last : values[p][i] * last);
-    if (at < n) vector_at<Elements>(out + at) = pack;
+    for (int i = 0; i < kWidth; ++i) {
+      const C value = convert<C>(packs[p][i]);
+      packs[p][i] = convert<T>(log ? value - top - last : (twice ? exp_below<T>(value, top) : value) * last);
+    }
+    vector_at<Elements>(out + at) = packs[p];
   }
 }
 

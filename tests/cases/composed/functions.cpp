@@ -21,7 +21,9 @@ double inverse_erf(double x) {
   long double y = 0, step = 1;
   for (int i = 0; i < 200 && std::abs(step) > 1e-18L * std::abs(y); ++i) {
     const long double slope = 2 / std::sqrt(std::acos(-1.0L)) * std::exp(-y * y);
-    const long double error = x > 0 ? (1.0L - x) - std::erfc(y) : std::erfc(-y) - (1.0L + x);
+    const long double error = x > 0.5    ? (1.0L - x) - std::erfc(y)
+                              : x < -0.5 ? std::erfc(-y) - (1.0L + x)
+                                         : std::erf(y) - x;
     step = error / slope / (1 + y * error / slope);
     y -= step;
   }

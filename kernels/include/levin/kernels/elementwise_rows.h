@@ -88,7 +88,7 @@ LEVIN_ACTIVATION_ROW(sigmoid, floating, 20, math::sigmoid(x), y,
                      3, g * (y * (C(1) - y)), 1 - y * 2)
 LEVIN_ACTIVATION_ROW(tanh, floating, 20, math::tanh(x), y,
                      3, g * math::fma(-y, y, C(1)), y * -2)
-LEVIN_ACTIVATION_ROW(gelu, floating, 20, x * normal_cdf(x), x,
+LEVIN_ACTIVATION_ROW(gelu, floating, 20, x * math::quick_normal_cdf(x), x,
                      20, g * gelu_slope(x), gelu_second(x))
 LEVIN_ACTIVATION_ROW(gelu_tanh, floating, 20, x * C(0.5) * (C(1) + tanh_of_gelu(x)), x,
                      20, g * gelu_tanh_slope(x), gelu_tanh_second(x))
