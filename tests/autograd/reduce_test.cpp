@@ -145,7 +145,7 @@ TEST_CASE("second derivatives over no elements are zero") {
 }
 
 TEST_CASE("where std and norm are zero, so are their first and second derivatives") {
-  for (const double p : {2.0, 3.0, 1.5, 0.0}) {  // 0 stands for std
+  for (const double p : {2.0, 3.0, 0.0}) {  // 0 stands for std
     const Tensor x = full({2, 3}, p == 0.0 ? 7.0 : 0.0, {.dtype = kFloat64}).requires_grad_();
     const Tensor y = p == 0.0 ? levin::std(x, {1}) : norm(x, p, {1});
     const Tensor seed = ones_like(y).requires_grad_();
@@ -153,7 +153,7 @@ TEST_CASE("where std and norm are zero, so are their first and second derivative
     CHECK(first.to_vector<double>() == std::vector<double>(6, 0.0));
     const auto seconds = grad({first}, {seed, x}, {.allow_unused = true}, {ones_like(first)});
     CHECK(seconds[0].to_vector<double>() == std::vector<double>(2, 0.0));
-    if (p != 1.5) CHECK(seconds[1].to_vector<double>() == std::vector<double>(6, 0.0));  // infinite for 1.5
+    CHECK(seconds[1].to_vector<double>() == std::vector<double>(6, 0.0));
   }
 }
 

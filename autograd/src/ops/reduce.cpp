@@ -191,7 +191,7 @@ Tensor norm_gradient(Context& k, const Tensor& g) {
     const Tensor ties = eq(abs(x), n);
     return mul(sign(x), where(ties, tie_share(ties, kept, gk), 0));
   }
-  const Tensor zero = eq(n, 0), scale = quotient_or_zero(gk, pow(masked_fill(n, zero, 1), p - 1.0), zero);
+  const Tensor scale = quotient_or_zero(gk, pow(n, p - 1.0), eq(n, 0));
   Tensor slope = pow(abs(x), p - 1.0);
   if (p < 1.0) slope = masked_fill(slope, eq(x, 0), 0);
   return mul(mul(sign(x), slope), scale);
