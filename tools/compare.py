@@ -115,14 +115,21 @@ def rows_of(table):
     return rows
 
 
-def rewrite(path, rows, note):
+def note_of(page_text):
+    """Returns the line above the table between the page's markers."""
+    return re.search(r"<!-- compare:begin -->\n(.*)\n", page_text)[1]
+
+
+def rewrite(path, rows, note, day=None):
     """Replaces the table between the markers. A filtered run replaces its own rows if the table is of the same day and
-    machine, else leaves the table unchanged."""
+    machine (`day`, by default those of the note), else it says so and leaves the table unchanged."""
     old = path.read_text()
     table = re.search(r"<!-- compare:begin -->\n(.*?)<!-- compare:end -->", old, flags=re.S)[1]
     names = {r["name"] for r in rows}
     kept = [r for r in rows_of(table) if r["name"] not in names]
-    if kept and note.split(";")[0] not in table:
+    if kept and (day or note.split(";")[0]) not in table:
+        print(f"{path.name} is unchanged, because its other rows are of another day or machine; run ./run compare without a "
+              "filter, or give --table NAME")
         return
     text = markdown(kept + rows, note)
     path.write_text(re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S))
@@ -148,11 +155,12 @@ def write_goals(path, rows, note, marker="goals"):
 def write_tables(rows, note):
     """Writes all rows and the best peers to docs/compare.md, the charts and the rows that are behind to
     docs/performance.md, and the best peers, start-up, memory and the cost of an operation to the README."""
-    page_text = (ROOT / "docs/compare.md").read_text()
+    page_text, day = (ROOT / "docs/compare.md").read_text(), note.split(";")[0]
     if not any(compare_nets.work_of(r["name"]) for r in rows) and any(compare_nets.work_of(r["name"]) for r in rows_of(page_text)):
-        note = re.search(r"<!-- compare:begin -->\n(.*)\n", page_text)[1]  # which tells how the nets were measured
-    rewrite(ROOT / "docs/compare.md", rows, note)
-    merged = rows_of((ROOT / "docs/compare.md").read_text())
+        note = note_of(page_text)  # which tells how the nets were measured
+    rewrite(ROOT / "docs/compare.md", rows, note, day)
+    page_text = (ROOT / "docs/compare.md").read_text()
+    merged, note = rows_of(page_text), note_of(page_text)
     for page in ("docs/compare.md", "README.md"):
         write_goals(ROOT / page, merged, note)
     sys.path.insert(0, str(ROOT / "tools/bench"))
