@@ -207,6 +207,8 @@ def main():
     args = parser.parse_args()
     PEERS.mkdir(parents=True, exist_ok=True)
     os.environ.update(CAPABILITIES.get(args.capability, {}))
+    # The processes that compile for PyTorch outlive its own, and would take a core from what is measured next.
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     args.no_jax |= bool(args.capability)
 
     rows = []
