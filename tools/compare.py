@@ -168,7 +168,7 @@ def write_tables(rows, note):
     page.write_ratios(ROOT)
     short = [r for r in rows if re.search("start-up|memory|add", r["name"])]
     if short:
-        rewrite(ROOT / "README.md", short, note)
+        rewrite(ROOT / "README.md", short, note, day)
 
 
 def compare_rest(args, show):

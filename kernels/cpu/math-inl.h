@@ -303,7 +303,7 @@ HWY_INLINE V quick_erf_v(D d, V x) {
   }
 }
 
-/// The standard normal distribution function, as accurately as gelu needs it.
+/// Computes the standard normal distribution function as accurately as gelu needs it.
 template <class D, class V>
 HWY_INLINE V quick_normal_cdf_v(D d, V x) {
   const V half = constant(d, 0.5);

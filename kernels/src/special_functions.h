@@ -58,8 +58,8 @@ LEVIN_EVERYWHERE inline double polygamma(double n, double x) {
   return (::fmod(n, 2) == 0 ? -factorial : factorial) * hurwitz_zeta(n + 1, x);
 }
 
-/// The inverse of erf: Giles' approximation (2012), or nearer to 1 than 6e-8 the first terms of erfc's asymptotic
-/// series, then two steps by Halley's method.
+/// Computes the inverse of erf by two steps of Halley's method. They start from Giles' approximation (2012), or within
+/// 6e-8 of 1 and -1 from the first terms of erfc's asymptotic series.
 LEVIN_EVERYWHERE inline double erfinv(double x) {
   constexpr double half_root_of_pi = 0.886226925452758013649;
   if (!(x > -1 && x < 1)) return x == 1 ? HUGE_VAL : x == -1 ? -HUGE_VAL : NAN;

@@ -249,3 +249,9 @@ TEST_CASE("bits in place") {
   CHECK_THROWS_WITH_AS(m &= 3, doctest::Contains("[bitwise_and_] a result of type int64 does not fit"), DTypeError);
   CHECK_THROWS_AS(ones({2}) &= m, DTypeError);
 }
+
+TEST_CASE("softshrink with lambda 0 is the identity, and its gradient at 0 is 0") {
+  const Tensor x = tensor<float>({-2, 0, 0.5}).requires_grad_(), y = softshrink(x, 0);
+  CHECK(y.to_vector<float>() == std::vector<float>{-2, 0, 0.5});
+  CHECK(gradient(x, y) == std::vector<double>{1, 0, 1});
+}

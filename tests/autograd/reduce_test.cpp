@@ -145,16 +145,19 @@ TEST_CASE("second derivatives over no elements are zero") {
 }
 
 TEST_CASE("where std and norm are zero, so are their first and second derivatives") {
-  for (const double p : {2.0, 3.0, 0.0}) {  // 0 stands for std
-    const Tensor x = full({2, 3}, p == 0.0 ? 7.0 : 0.0, {.dtype = kFloat64}).requires_grad_();
-    const Tensor y = p == 0.0 ? levin::std(x, {1}) : norm(x, p, {1});
+  const auto check = [](const char* name, double value, auto&& f) {
+    CAPTURE(name);
+    const Tensor x = full({2, 3}, value, {.dtype = kFloat64}).requires_grad_(), y = f(x);
     const Tensor seed = ones_like(y).requires_grad_();
     const Tensor first = grad({y}, {x}, {.create_graph = true}, {seed})[0];
     CHECK(first.to_vector<double>() == std::vector<double>(6, 0.0));
     const auto seconds = grad({first}, {seed, x}, {.allow_unused = true}, {ones_like(first)});
     CHECK(seconds[0].to_vector<double>() == std::vector<double>(2, 0.0));
     CHECK(seconds[1].to_vector<double>() == std::vector<double>(6, 0.0));
-  }
+  };
+  check("std", 7.0, [](const Tensor& x) { return levin::std(x, {1}); });
+  check("norm of order 2", 0.0, [](const Tensor& x) { return norm(x, 2.0, {1}); });
+  check("norm of order 3", 0.0, [](const Tensor& x) { return norm(x, 3.0, {1}); });
 }
 
 TEST_CASE("cross-entropy of only ignored samples has second derivatives of zero") {

@@ -165,7 +165,7 @@ Tensor product_of_others(const Tensor& x, const Shape& kept) {
   return permute(reshape(mul(product_beside(lines, true), product_beside(lines, false)), permuted.sizes()), back);
 }
 
-/// Computes g / d, but 0 where `zero` is true; there the gradients are 0 too, of any order.
+/// Computes g / d, and 0 where `zero` is true. There its gradients of any order are 0 too.
 Tensor quotient_or_zero(const Tensor& g, const Tensor& d, const Tensor& zero) {
   return masked_fill(div(g, masked_fill(d, zero, 1)), zero, 0);
 }

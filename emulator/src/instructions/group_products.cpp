@@ -55,7 +55,8 @@ void compute(const GroupProduct& p) {
     for (int half = 0; half < 2; ++half) {
       for (int side = 0; side < 2; ++side) sums[half][side] = p.add ? p.d[tile * 4 + half * 2 + side] : 0.0f;
     }
-    for (int k = 0; k < kDepth; ++k) {  // four sums at a time, because each addition waits for the last of its sum
+    // Four sums advance together, because an addition has to wait for the previous one of the same sum.
+    for (int k = 0; k < kDepth; ++k) {
       for (int side = 0; side < 2; ++side) {
         const float b = element(p.input, p.b, tile * 8 + p.column + side, k);
         for (int half = 0; half < 2; ++half) sums[half][side] += a[half][k] * b;

@@ -56,7 +56,7 @@
 //   set_registers<Count, more>() sets the registers of each thread of a warpgroup, more or fewer than at the start
 //   prefetch_l2(global)          prefetches the line to L2
 //   exp2_flushed(x)              exp2f in one instruction: denormal results are 0; as exact as exp2f otherwise
-//   opaque(x)                x, a float; the compiler computes again what depends on it instead of keeping it
+//   opaque(x)                returns the float x; the compiler cannot reuse what it has computed from x before
 //   lane_id(), warp_id()         index of this thread in its warp, of its warp in the block
 
 #include <cuda_bf16.h>

@@ -154,7 +154,7 @@ __device__ inline void store_element(const Operands& o, std::int64_t at, T x) {
 /// True if operand k is a number or has the same element along the whole last axis.
 __device__ inline bool is_repeated(const Operands& o, int k) { return !o.pointers[k] || o.strides[k][o.dims - 1] == 0; }
 
-/// Loads element `at` + i of operand k, which has type T or is a number, in the compute type.
+/// Loads element i of the pack of operand k at `at`, in the compute type. The operand has type T or is a number.
 template <class T>
 __device__ inline ComputeType<T> load_of_pack(const Operands& o, int k, std::int64_t at, int i) {
   const T* p = static_cast<const T*>(o.pointers[k]);
@@ -162,7 +162,7 @@ __device__ inline ComputeType<T> load_of_pack(const Operands& o, int k, std::int
   return convert<ComputeType<T>>(p[is_repeated(o, k) ? at : at + i]);
 }
 
-/// Loads a pack of operand k from `at` on, as load_of_pack does.
+/// Loads the whole pack of operand k at `at`, in the compute type. The operand has type T or is a number.
 template <class T, int Width>
 __device__ inline Pack<ComputeType<T>, Width> load_pack(const Operands& o, int k, std::int64_t at) {
   using C = ComputeType<T>;

@@ -75,7 +75,7 @@ __device__ inline void run_packs(const Operands& o, const Parameters<C>& p, Type
     const std::uint32_t rest = o.elements - i * width;
     if (rest >= width) {
       store_results<Op>(out, p, load_pack<In, width>(o, static_cast<int>(I) + 1, at[I + 1])...);
-    } else {  // the last pack of all, element by element, so that whole packs are converted in pairs
+    } else {  // Only the last pack can be short. Its own path lets the compiler convert whole packs in pairs.
       LEVIN_PRAGMA_NO_UNROLL
       for (int k = 0; k < static_cast<int>(rest); ++k) {
         out[k] = element_cast<Out>(Op::call(load_of_pack<In>(o, static_cast<int>(I) + 1, at[I + 1], k)..., p));

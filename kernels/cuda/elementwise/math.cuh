@@ -126,8 +126,9 @@ __device__ inline C sigmoid(C x) {
   return C(1) / (C(1) + exp(-x));
 }
 
-/// The standard normal distribution function, as accurately as gelu needs it. f32: with u = |x|, 2^(-u R(u) - 1) for
-/// x < 0 and its complement above, where R is a minimax fit up to 6; absolute error below 1e-7. NaN is kept.
+/// Computes the standard normal distribution function as accurately as gelu needs it. For x < 0 the f32 version is
+/// 2^(-u R(u) - 1) with u = |x|, where R is a minimax fit for u up to 6; for other x it is the complement of that. The
+/// absolute error is below 1e-7. NaN is kept.
 __device__ inline float quick_normal_cdf(float x) {
   const float u = ::fabsf(x);
   float r = ::fmaf(2.83491279e-06f, u, -3.93776894e-05f);
@@ -142,7 +143,7 @@ __device__ inline float quick_normal_cdf(float x) {
 }
 __device__ inline double quick_normal_cdf(double x) { return ::fma(0.5, ::erf(x * 0.7071067811865476), 0.5); }
 
-/// The CPU has a faster version that is accurate enough for gelu.
+/// Computes tanh; the CPU has a faster version that is accurate enough for gelu.
 template <std::floating_point C>
 __device__ inline C quick_tanh(C x) {
   return tanh(x);

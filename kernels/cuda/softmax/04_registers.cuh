@@ -2,16 +2,17 @@
 // Rung 4: the row in registers.
 // Idea: a thread keeps its elements of the row in an array with indices known at compile time, so that it stays in
 // registers; maximum, sum and result are computed from there. Changes against rung 3: one read and one write, the
-// minimum, and one exponential per element. Ships for rows that do not begin at multiples of 16 bytes. Bound: loads of
-// 2 or 4 bytes per lane; rows are limited to 512 threads of 32 elements.
+// minimum, and one exponential per element (two for 16-bit floats). Ships for rows that do not begin at multiples of 16
+// bytes. Bound: loads of 2 or 4 bytes per lane; rows are limited to 512 threads of 32 elements.
 
 #include "kernels/cuda/softmax/rows.cuh"
 
 namespace levin::kernels::cuda {
 
 /// Softmax of a row of n by a group of at least n / (kWidth * kPacks) threads. Pack p of thread r holds kWidth
-/// neighbours from (p * threads + r) * kWidth; with kWidth above 1, n and the addresses are multiples of it. For 16-bit
-/// floats the exponentials are computed twice, because the registers of the floats would allow fewer rows in flight.
+/// neighbours from (p * threads + r) * kWidth; with kWidth above 1, n and the addresses are multiples of it. 16-bit
+/// elements stay in packs, and their exponentials are computed twice: as floats they would need twice the registers,
+/// and fewer rows would be in flight.
 template <class Group, class T, int kWidth, int kPacks, bool log>
 __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
   using C = ComputeType<T>;
@@ -20,8 +21,9 @@ __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
   constexpr bool twice = sizeof(T) == 2;
   const int first = Group::rank() * kWidth, step = Group::size() * kWidth;
   Elements packs[kPacks];
+  // All loads come before the first use: in one loop with it, ptxas makes each load wait for the previous one.
   LEVIN_PRAGMA_UNROLL
-  for (int p = 0; p < kPacks; ++p) {  // all loads before the first use, so that they are in flight together
+  for (int p = 0; p < kPacks; ++p) {
     if (first + p * step < n) packs[p] = vector_at<Elements>(x + first + p * step);
   }
   C top = kNoMaximum<C>;

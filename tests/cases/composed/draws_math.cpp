@@ -226,7 +226,7 @@ Draws activation_draws() {
                         LEVIN_DRAWN(hardtanh(x0, low, high)));
           },
           [](Draw& d) {
-            const double by = d.of(std::array{0.5, 0.125, 1.25});  // with 0 the identity, but for the gradient at 0
+            const double by = d.of(std::array{0.5, 0.125, 1.25});  // 0 would make the gradient jump at x = 0
             return call(fmt::format("F.softshrink(x0, {})", by), {input(d.shape())}, LEVIN_DRAWN(softshrink(x0, by)));
           },
           [](Draw& d) {
