@@ -5,6 +5,7 @@
 
 #include "whole_warp.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -42,6 +43,38 @@ float element_of_a(const GroupProduct& p, int half, int step) {
   return decode(p.input, static_cast<std::uint16_t>(p.registers.pairs[half][step / 2] >> step % 2 * 16));
 }
 
+using Four = float __attribute__((vector_size(16)));
+
+/// The columns of B of four tiles that belong to a thread, two of each tile.
+constexpr int kColumns = 8;
+struct Columns {
+  Four steps[kDepth][kColumns / 4];
+};
+
+/// Reads the columns of `tiles` tiles, four at most, from `first` on; those of other tiles are 0.
+void read_columns(const GroupProduct& p, int first, int tiles, Columns& columns) {
+  std::uint16_t bits[kDepth][kColumns] = {};
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int line = (first + tile) * 8 + p.column;
+    if (p.b.along_lines) {  // both columns stand side by side
+      for (int k = 0; k < kDepth; ++k) std::memcpy(&bits[k][2 * tile], address_of(p.b, line, k), 4);
+      continue;
+    }
+    for (int side = 0; side < 2; ++side) {
+      for (int chunk = 0; chunk < kDepth; chunk += 8) {
+        std::uint16_t steps[8];
+        std::memcpy(steps, address_of(p.b, line + side, chunk), sizeof(steps));
+        for (int k = 0; k < 8; ++k) bits[chunk + k][2 * tile + side] = steps[k];
+      }
+    }
+  }
+  for (int k = 0; k < kDepth; ++k) {
+    float step[kColumns];
+    for (int column = 0; column < kColumns; ++column) step[column] = decode(p.input, bits[k][column]);
+    std::memcpy(columns.steps[k], step, sizeof(step));
+  }
+}
+
 void compute(const GroupProduct& p) {
   const GroupRegisters& r = p.registers;
   if (r.registers && std::memcmp(r.registers, r.values, sizeof(r.values)) != 0)
@@ -50,21 +83,22 @@ void compute(const GroupProduct& p) {
   for (int half = 0; half < 2; ++half) {
     for (int k = 0; k < kDepth; ++k) a[half][k] = element_of_a(p, half, k);
   }
-  for (int tile = 0; tile < p.tiles; ++tile) {
-    float sums[2][2];
+  for (int first = 0; first < p.tiles; first += kColumns / 2) {
+    const int tiles = std::min(p.tiles - first, kColumns / 2);
+    Columns b;
+    read_columns(p, first, tiles, b);
+    float* const d = p.d + first * 4;
+    Four sums[2][2] = {};
+    const auto place = [&](int half, int i) -> float& { return d[i / 2 * 4 + half * 2 + i % 2]; };
     for (int half = 0; half < 2; ++half) {
-      for (int side = 0; side < 2; ++side) sums[half][side] = p.add ? p.d[tile * 4 + half * 2 + side] : 0.0f;
+      for (int i = 0; p.add && i < 2 * tiles; ++i) sums[half][i / 4][i % 4] = place(half, i);
     }
-    // Four sums advance together, because an addition has to wait for the previous one of the same sum.
+    Four top[2] = {sums[0][0], sums[0][1]}, bottom[2] = {sums[1][0], sums[1][1]};
     for (int k = 0; k < kDepth; ++k) {
-      for (int side = 0; side < 2; ++side) {
-        const float b = element(p.input, p.b, tile * 8 + p.column + side, k);
-        for (int half = 0; half < 2; ++half) sums[half][side] += a[half][k] * b;
-      }
+      top[0] += a[0][k] * b.steps[k][0], top[1] += a[0][k] * b.steps[k][1];
+      bottom[0] += a[1][k] * b.steps[k][0], bottom[1] += a[1][k] * b.steps[k][1];
     }
-    for (int half = 0; half < 2; ++half) {
-      for (int side = 0; side < 2; ++side) p.d[tile * 4 + half * 2 + side] = sums[half][side];
-    }
+    for (int i = 0; i < 2 * tiles; ++i) place(0, i) = top[i / 4][i % 4], place(1, i) = bottom[i / 4][i % 4];
   }
 }
 
