@@ -94,8 +94,8 @@ TEST_CASE("two programs on two cores each reach 0.8 of the speed of one core" * 
     one = 0;
     two = {};
     for (int round = 0; round < 6; ++round) {  // alternating, as other programs may come and go
-      for (const int steps : steps_of_two(1, std::chrono::milliseconds(200))) one += steps / 2.0;
-      const auto steps = steps_of_two(2, std::chrono::milliseconds(200));
+      for (const int steps : steps_of_two(1, std::chrono::milliseconds(100))) one += steps / 2.0;
+      const auto steps = steps_of_two(2, std::chrono::milliseconds(100));
       for (std::size_t c = 0; c < 2; ++c) two[c] += steps[c];
     }
   }

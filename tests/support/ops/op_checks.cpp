@@ -108,7 +108,8 @@ std::uint64_t hash_bits(const Tensors& tensors) {
     if (!t.defined()) continue;
     const Tensor whole = t.contiguous();
     const auto* bytes = static_cast<const unsigned char*>(whole.raw_data());
-    for (int64_t i = 0; i < whole.numel() * size_of(whole.dtype()); ++i) h = (h ^ bytes[i]) * 0x100000001b3ull;
+    const int64_t size = whole.numel() * size_of(whole.dtype());
+    for (int64_t i = 0; i < size; ++i) h = (h ^ bytes[i]) * 0x100000001b3ull;
   }
   return h;
 }
