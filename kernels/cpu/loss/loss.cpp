@@ -81,14 +81,13 @@ struct CrossEntropy {
     parallel_for(0, n, each, [&](int64_t b, int64_t e) {
       T* const buffer = scratch<T>(Slot::norm, 2 * classes);
       double loss_sum = 0.0, weights = 0.0;
+      if (a.spatial == 1) rows.log_sum_exp(a.x.data<T>() + b * classes, e - b, classes, lse + b, lse + n + b);
       for (int64_t i = b; i < e; ++i) {
         double value = 0.0;
         if (!ignored(i)) {
           const T* const x = values(a.x, i, buffer);
-          const ExactSum sum = rows.log_sum_exp(x, classes);
-          lse[i] = sum.value;
-          lse[n + i] = sum.rest;
-          value = loss(i, x, sum, buffer + classes);
+          if (a.spatial > 1) rows.log_sum_exp(x, 1, classes, lse + i, lse + n + i);
+          value = loss(i, x, {lse[i], lse[n + i]}, buffer + classes);
           weights += labels ? weight_of(labels[i]) : 1.0;
         } else {
           lse[i] = lse[n + i] = 0.0;

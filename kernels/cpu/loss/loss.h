@@ -16,8 +16,8 @@ struct ExactSum {
 
 template <class T>
 struct LossRows {
-  /// Returns the log of the sum of exp over a row.
-  ExactSum (*log_sum_exp)(const T* x, std::int64_t n);
+  /// Computes the log of the sum of exp of each of `rows` rows, which follow one another; value + rest is the log.
+  void (*log_sum_exp)(const T* x, std::int64_t rows, std::int64_t n, double* value, double* rest);
   /// Computes dx = scale * exp(x - lse).
   void (*scaled_softmax)(const T* x, ExactSum lse, T scale, T* dx, std::int64_t n);
   /// Returns the sum of the binary cross-entropies of n elements; each is also written to `out` unless that is null.

@@ -11,16 +11,35 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Computes Knuth's two-sum.
-ExactSum exact_sum(double a, double b) {
-  const double sum = a + b, of_b = sum - a, of_a = sum - of_b;
-  return {sum, (a - of_a) + (b - of_b)};
+/// Computes the logs of sums of exponentials of T: to the last digit of a double where that is T's.
+template <class T>
+void take_logs(double* sums, int64_t n) {
+  if constexpr (sizeof(T) == 8) {
+    for (int64_t i = 0; i < n; ++i) sums[i] = std::log(sums[i]);
+  } else {
+    for (int64_t i = 0; i < n; i += kLanes<double>) store_row(log_v(Simd<double>(), load_row(sums, i, n)), sums, i, n);
+  }
+}
+
+/// Computes value = value + rest and the rounding error in `rest`, by Knuth's two-sum.
+void exact_sums(double* value, double* rest, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes<double>) {
+    const auto a = load_row(rest, i, n), b = load_row(value, i, n);
+    const auto sum = hn::Add(a, b), of_b = hn::Sub(sum, a), of_a = hn::Sub(sum, of_b);
+    store_row(sum, value, i, n);
+    store_row(hn::Add(hn::Sub(a, of_a), hn::Sub(b, of_b)), rest, i, n);
+  }
 }
 
 template <class T>
-ExactSum log_sum_exp(const T* x, int64_t n) {
-  const T m = max_of_row(x, n);
-  return exact_sum(static_cast<double>(m), std::log(sum_exp_row<T>(x, m, nullptr, n)));
+void log_sum_exp(const T* x, int64_t rows, int64_t n, double* value, double* rest) {
+  for (int64_t i = 0; i < rows; ++i, x += n) {
+    const T m = max_of_row(x, n);
+    value[i] = sum_exp_row<T>(x, m, nullptr, n);
+    rest[i] = static_cast<double>(m);
+  }
+  take_logs<T>(value, rows);
+  exact_sums(value, rest, rows);
 }
 
 template <class T>
