@@ -17,7 +17,7 @@ inline bool is_depthwise(const Conv2dShape& s) { return s.groups > 1 && s.group_
 template <class T>
 void depthwise_plane(const DirectPlan& plan, const TapTable& table, const T* padded, const T* w, T bias, T* result) {
   for (const PhaseTaps& phase : table.phases) {
-    const AxisPhase &rows = *phase.rows, &columns = *phase.columns;
+    const AxisPhase &rows = plan.rows.results[phase.row], &columns = plan.columns.results[phase.column];
     const int64_t taps = static_cast<int64_t>(rows.taps.size()) * phase.per_row;
     T* const weights = scratch<T>(Slot::conv_weights, taps);
     for (int64_t t = 0; t < taps; ++t) weights[t] = w[table.weights[static_cast<std::size_t>(phase.first + t)]];

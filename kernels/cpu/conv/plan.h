@@ -5,6 +5,7 @@
 #include "kernels/cpu/conv/ops.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace levin::kernels::cpu::detail {
@@ -140,6 +141,68 @@ inline DirectPlan backward_plan(const Conv2dShape& s) {
           s.kernel_w};
 }
 
+/// Some rows of the padded source as a plan of their own, whose results are rows of the whole result.
+struct DirectStrip {
+  DirectPlan plan;
+  int64_t first_row = 0;  // of the result
+};
+
+/// The division of an image into strips of rows, so that a strip's padded source stays in the second-level cache and
+/// several threads can work on one image. It depends on shapes alone, as sums of the weight's gradient are strips' sums.
+struct DirectStrips {
+  std::vector<DirectStrip> list;
+
+  DirectStrips(const DirectPlan& plan, int64_t batch, int64_t element_size) {
+    int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;  // positions of the padded source with results
+    for (const AxisPhase& phase : plan.rows.results) {
+      begin = std::min(begin, phase.source), end = std::max(end, phase.source + phase.count);
+      for (const AxisTap& tap : phase.taps) back = std::min(back, tap.shift), ahead = std::max(ahead, tap.shift);
+    }
+    const int64_t count = strips(plan, batch, std::max<int64_t>(1, end - begin), element_size);
+    if (count == 1) list.push_back({plan});
+    if (count == 1) return;
+    const int64_t rows = (end - begin + count - 1) / count;
+    for (int64_t at = begin; at < end; at += rows) list.push_back(strip(plan, at, rows));
+  }
+
+  int64_t count() const { return static_cast<int64_t>(list.size()); }
+
+ private:
+  int64_t back = 0, ahead = 0;  // how far the taps reach
+
+  int64_t strips(const DirectPlan& plan, int64_t batch, int64_t positions, int64_t element_size) const {
+    constexpr int64_t most_bytes = 384 << 10, least_products = 1 << 21, least_units = 8;
+    const int64_t reach = ahead - back;
+    const int64_t bytes = plan.source_channels * plan.padded_plane() / plan.rows.extent * element_size;
+    const int64_t products = plan.result_channels * plan.result_plane() * plan.taps() / positions;
+    const int64_t least = std::max({int64_t{2}, 4 * reach, least_products / std::max<int64_t>(1, products)});
+    const int64_t fitting = plan.in_place() ? positions : most_bytes / bytes - reach;
+    const int64_t shared = batch * positions / least_units;
+    return std::max<int64_t>(1, positions / std::max(least, std::min(fitting, shared)));
+  }
+
+  /// Plans the results at positions [begin, begin + size); all strips of one size have the same offsets of taps.
+  DirectStrip strip(const DirectPlan& plan, int64_t begin, int64_t size) const {
+    DirectStrip result{plan, std::numeric_limits<int64_t>::max()};
+    AxisPlan& rows = result.plan.rows;
+    const int64_t from = plan.in_place() ? 0 : begin + back;
+    if (!plan.in_place()) rows.extent = size + ahead - back, rows.origin += from * rows.phases;
+    int64_t last = 0;
+    for (AxisPhase& phase : rows.results) {
+      const int64_t start = std::clamp<int64_t>(begin - phase.source, 0, phase.count);
+      phase.count = std::clamp<int64_t>(begin + size - phase.source, start, phase.count) - start;
+      phase.first += start * phase.step;
+      phase.source += start - from;
+      if (phase.count == 0) continue;
+      result.first_row = std::min(result.first_row, phase.first);
+      last = std::max(last, phase.first + (phase.count - 1) * phase.step + 1);
+    }
+    for (AxisPhase& phase : rows.results) phase.first -= result.first_row;
+    result.plan.result_h = last - result.first_row;
+    return result;
+  }
+};
+
 /// Result channels are computed in panels of two vectors; the last panel may have one.
 template <class T>
 struct Panels {
@@ -154,9 +217,9 @@ struct Panels {
 
 /// One pair of phases: the order of its taps, row by row of the kernel, so that rows over the padding can be skipped.
 struct PhaseTaps {
-  const AxisPhase *rows, *columns;
-  int64_t first;    // in the tables of offsets and weights
-  int64_t per_row;  // taps of one kernel row: source channels times kernel columns
+  std::size_t row, column;  // numbers of the phases
+  int64_t first;            // in the tables of offsets and weights
+  int64_t per_row;          // taps of one kernel row: source channels times kernel columns
 };
 
 /// Offsets of all phases' taps in one table: kernel row by kernel row, or (for a plan with one phase) in the order of
@@ -168,17 +231,18 @@ struct TapTable {
   std::vector<PhaseTaps> phases;
 
   TapTable(const DirectPlan& plan, Order order) {
-    for (const AxisPhase& rows : plan.rows.results) {
-      for (const AxisPhase& columns : plan.columns.results) {
+    for (std::size_t r = 0; r < plan.rows.results.size(); ++r) {
+      for (std::size_t c = 0; c < plan.columns.results.size(); ++c) {
+        const AxisPhase &rows = plan.rows.results[r], &columns = plan.columns.results[c];
         const auto first = static_cast<int64_t>(offsets.size());
-        phases.push_back({&rows, &columns, first, plan.source_channels * static_cast<int64_t>(columns.taps.size())});
+        phases.push_back({r, c, first, plan.source_channels * static_cast<int64_t>(columns.taps.size())});
         if (order == Order::by_row) {
           for (const AxisTap& row : rows.taps) {
-            for (int64_t c = 0; c < plan.source_channels; ++c) add(plan, c, row, columns);
+            for (int64_t channel = 0; channel < plan.source_channels; ++channel) add(plan, channel, row, columns);
           }
         } else {
-          for (int64_t c = 0; c < plan.source_channels; ++c) {
-            for (const AxisTap& row : rows.taps) add(plan, c, row, columns);
+          for (int64_t channel = 0; channel < plan.source_channels; ++channel) {
+            for (const AxisTap& row : rows.taps) add(plan, channel, row, columns);
           }
         }
       }
