@@ -5,13 +5,13 @@
 
 #include <cstdlib>
 #include <map>
-#include <regex>
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "examples/program.h"
+#include "support/text/pattern.h"
 
 using namespace levin;
 using levin::test::TempDir;
@@ -28,9 +28,8 @@ struct Ended {
     std::map<std::string, std::string> values;
     const auto at = out.rfind("result: ");
     if (at == std::string::npos) return values;
-    static const std::regex pair(R"((\w+)=(\S+))");
-    const std::string line = out.substr(at);
-    for (std::sregex_iterator it(line.begin(), line.end(), pair), end; it != end; ++it) values[(*it)[1]] = (*it)[2];
+    static const test::Pattern pair(R"((\w+)=(\S+))");
+    for (const auto& m : pair.find_all(out.substr(at))) values[m[1]] = m[2];
     return values;
   }
 };

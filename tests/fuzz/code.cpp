@@ -1,11 +1,11 @@
 // Prints a program as lines of C++.
 
 #include "fuzz/program.h"
+#include "support/text/pattern.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <regex>
 
 namespace levin::fuzz {
 
@@ -66,16 +66,11 @@ std::string leaf_code(const Leaf& leaf) {
 
 /// Replaces x0, x1, ... in a sample's expression by the program's names.
 std::string with_names(const std::string& expression, const std::vector<std::string>& names) {
-  static const std::regex input(R"(\bx(\d+)\b)");
-  std::string result;
-  std::size_t last = 0;
-  for (std::sregex_iterator m(expression.begin(), expression.end(), input), end; m != end; ++m) {
-    const auto i = static_cast<std::size_t>(std::stoul((*m)[1]));
-    result += expression.substr(last, static_cast<std::size_t>(m->position()) - last);
-    result += i < names.size() ? names[i] : m->str();
-    last = static_cast<std::size_t>(m->position() + m->length());
-  }
-  return result + expression.substr(last);
+  static const test::Pattern input(R"(\bx(\d+)\b)");
+  return input.replace_all(expression, [&](const test::Pattern::Match& m) {
+    const auto i = static_cast<std::size_t>(std::stoul(m[1]));
+    return i < names.size() ? names[i] : m[0];
+  });
 }
 
 std::string call_code(const Step& step, const std::vector<std::string>& names) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "house/source_tree.h"
@@ -85,8 +85,9 @@ int quoted(std::string_view sentence, std::string_view quote) {
   // best[p]: the most characters that are equal so far if the quote goes on with position p of the sentence
   std::vector<int> best(sentence.size() + 1, -1);
   for (std::size_t p = 0; p < sentence.size(); ++p) best[p] = sentence[p] == kValue ? -1 : 0;
+  std::vector<int> next;
   for (const char c : quote) {
-    std::vector<int> next(best.size(), -1);
+    next.assign(best.size(), -1);
     for (std::size_t p = 0; p < sentence.size(); ++p) {
       if (best[p] < 0) continue;
       if (sentence[p] == kValue) {
@@ -96,7 +97,7 @@ int quoted(std::string_view sentence, std::string_view quote) {
         next[p + 1] = std::max(next[p + 1], best[p] + 1);
       }
     }
-    best = std::move(next);
+    best.swap(next);
   }
   return *std::max_element(best.begin(), best.end());
 }
@@ -116,7 +117,7 @@ std::vector<std::string> untested(const std::set<std::string>& sources, const st
         static_cast<int>(sentence.size() - static_cast<std::size_t>(std::ranges::count(sentence, kValue)));
     checks.push_back({text, sentence, std::min(kEnough, fixed * 3 / 5)});
   }
-  std::map<std::string_view, std::vector<std::size_t>> having;  // which sentences have these characters
+  std::unordered_map<std::string_view, std::vector<std::size_t>> having;  // which sentences have these characters
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const std::string_view sentence = checks[i].sentence;
     for (std::size_t at = 0; at + kCommon <= sentence.size(); ++at) having[sentence.substr(at, kCommon)].push_back(i);
@@ -127,8 +128,10 @@ std::vector<std::string> untested(const std::set<std::string>& sources, const st
       const auto found = having.find(quote.substr(at, kCommon));
       if (found != having.end()) candidates.insert(found->second.begin(), found->second.end());
     }
-    for (const std::size_t i : candidates)
-      if (!checks[i].tested) checks[i].tested = quoted(checks[i].sentence, quote) >= checks[i].needed;
+    for (const std::size_t i : candidates) {
+      const bool too_short = static_cast<int>(quote.size()) < checks[i].needed;  // whatever it holds
+      if (!checks[i].tested && !too_short) checks[i].tested = quoted(checks[i].sentence, quote) >= checks[i].needed;
+    }
   }
   std::vector<std::string> missing;
   for (const auto& check : checks)

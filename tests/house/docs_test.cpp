@@ -1,11 +1,13 @@
 #include <doctest/doctest.h>
 
 #include "support/paths.h"
+#include "support/text/pattern.h"
 
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
+
+using levin::test::Pattern;
 
 namespace {
 
@@ -40,15 +42,16 @@ std::set<std::string> test_names() {
 TEST_CASE("the page on adding an operation names files that hold what it says") {
   const std::filesystem::path root = levin::test::source_dir();
   std::istringstream page(read(root / "docs/adding_an_operation.md"));
-  const std::regex row(R"(\| ([^|`]+) \| `([^`]+)` \| `([^`]+)` \|)");
+  const Pattern row(R"(\| ([^|`]+) \| `([^`]+)` \| `([^`]+)` \|)");
   int rows = 0;
   for (std::string line; std::getline(page, line);) {
-    std::smatch m;
-    if (!std::regex_match(line, m, row)) continue;
+    const auto m = row.match(line);
+    if (!m) continue;
     ++rows;
-    CAPTURE(m[2].str());
-    CAPTURE(m[3].str());
-    CHECK(read(root / m[2].str()).find(m[3].str()) != std::string::npos);
+    const std::string &file = m->at(2), &held = m->at(3);
+    CAPTURE(file);
+    CAPTURE(held);
+    CHECK(read(root / file).find(held) != std::string::npos);
   }
   CHECK(rows == 11);
 }
@@ -59,7 +62,7 @@ TEST_CASE("the README's table has every verb of ./run") {
   int verbs = 0;
   const auto check = [&](const std::string& verb) {
     ++verbs;
-    CHECK_MESSAGE(std::regex_search(page, std::regex("\n\\| `\\./run " + verb + "[ `]")), verb);
+    CHECK_MESSAGE(Pattern("\n\\| `\\./run " + verb + "[ `]").found_in(page), verb);
   };
   for (const auto& entry : std::filesystem::directory_iterator(root / "tools/verbs"))
     check(entry.path().stem().string());

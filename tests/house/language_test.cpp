@@ -44,8 +44,8 @@ std::string lower(std::string text) {
 
 /// True if the word "what" follows a comment sign: // and /* in C++, else # and the quotes of a docstring.
 bool begins_with_what(const std::string& line, bool cpp) {
-  const Lines signs = cpp ? Lines{"//", "/*"} : Lines{"#", "\"\"\""};
-  for (const std::string& sign : signs) {
+  static const Lines signs_of_cpp = {"//", "/*"}, other_signs = {"#", "\"\"\""};
+  for (const std::string& sign : cpp ? signs_of_cpp : other_signs) {
     for (auto at = line.find(sign); at != std::string::npos; at = line.find(sign, at + 1)) {
       const auto begin = std::min(line.find_first_not_of("/*!<# \"", at), line.size());
       const std::string word = line.substr(begin, 5);
@@ -59,6 +59,7 @@ bool begins_with_what(const std::string& line, bool cpp) {
 
 /// True for a definition or declaration at the beginning of a line; types inside others have names of their own.
 bool declares_private_type(const std::string& line) {
+  if (!line.starts_with("class ") && !line.starts_with("struct ")) return false;  // without a look at each type
   return std::ranges::any_of(kPrivateTypes, [&](const std::string& type) {
     for (const char* keyword : {"class ", "struct "}) {
       const std::string begin = keyword + type;
@@ -78,8 +79,9 @@ bool holds_private_word(const std::string& line, bool cpp) {
 template <class Rule>
 Lines refused(const SourceFile& file, Rule rule) {
   Lines found;
+  const bool cpp = is_cpp(file);
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
-    if (rule(file.lines[i], is_cpp(file)))
+    if (rule(file.lines[i], cpp))
       found.push_back(file.path.generic_string() + ":" + std::to_string(i + 1) + ": " + file.lines[i]);
   }
   return found;

@@ -2,14 +2,16 @@
 #include <doctest/doctest.h>
 
 #include "support/paths.h"
+#include "support/text/pattern.h"
 
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
+
+using levin::test::Pattern;
 
 namespace {
 
@@ -29,16 +31,16 @@ struct Link {
 /// Returns the links of a page to files of the tree, except those in code blocks.
 std::vector<Link> links_of(const std::string& page) {
   std::vector<Link> links;
-  const std::regex pattern(R"(\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\))");
+  const Pattern pattern(R"(\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\))");
   std::istringstream lines(page);
   bool code = false;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("```")) code = !code;
     if (code) continue;
-    for (std::sregex_iterator at(line.begin(), line.end(), pattern), end; at != end; ++at) {
-      const std::string target = (*at)[2], heading = (*at)[3];
+    for (const auto& m : pattern.find_all(line)) {
+      const std::string &target = m[2], &heading = m[3];
       if (target.find("://") != std::string::npos) continue;
-      links.push_back({(*at)[1], target, heading.empty() ? "" : heading.substr(1)});
+      links.push_back({m[1], target, heading.empty() ? "" : heading.substr(1)});
     }
   }
   return links;
@@ -71,9 +73,7 @@ std::vector<fs::path> pages() {
 }
 
 /// True if `text` holds `word` with no letter, digit or underscore beside it.
-bool holds(const std::string& text, const std::string& word) {
-  return std::regex_search(text, std::regex("\\b" + word + "\\b"));
-}
+bool holds(const std::string& text, const std::string& word) { return Pattern("\\b" + word + "\\b").found_in(text); }
 
 }  // namespace
 

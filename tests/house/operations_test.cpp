@@ -1,13 +1,14 @@
 // Operations stand in rows and contracts; no other file of the library lists them.
 #include <doctest/doctest.h>
 
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "house/source_tree.h"
+#include "support/text/pattern.h"
 
+using levin::test::Pattern;
 using levin::test::read_sources;
 using levin::test::SourceFile;
 
@@ -17,20 +18,20 @@ constexpr std::size_t kMostNamed = 10;
 
 /// Returns the names of the rows of elementwise_rows.h.
 std::set<std::string> row_names(const SourceFile& rows) {
-  static const std::regex row(R"(^LEVIN_\w+_ROW\((\w+),.*)");
+  static const Pattern row(R"(^LEVIN_\w+_ROW\((\w+),.*)");
   std::set<std::string> names;
   for (const auto& line : rows.lines)
-    if (std::smatch m; std::regex_match(line, m, row)) names.insert(m[1]);
+    if (const auto m = row.match(line)) names.insert(m->at(1));
   return names;
 }
 
 /// Returns the operations that a file names as kernels or in quotes.
 std::set<std::string> named(const SourceFile& file, const std::set<std::string>& names) {
-  static const std::regex use(R"((?:kernels::|k::|")(\w+)\b)");
+  static const Pattern use(R"((?:kernels::|k::|")(\w+)\b)");
   std::set<std::string> found;
   for (const auto& line : file.lines)
-    for (std::sregex_iterator m(line.begin(), line.end(), use), end; m != end; ++m)
-      if (names.contains((*m)[1])) found.insert((*m)[1]);
+    for (const auto& m : use.find_all(line))
+      if (names.contains(m[1])) found.insert(m[1]);
   return found;
 }
 

@@ -3,12 +3,13 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
 #include "support/paths.h"
+#include "support/text/pattern.h"
 
+using levin::test::Pattern;
 using levin::test::source_dir;
 
 namespace {
@@ -68,13 +69,11 @@ Table read_table() {
 
 /// Returns the names of all test cases of the tree.
 std::set<std::string> known_cases() {
-  static const std::regex declaration(R"re(TEST_CASE(?:_TEMPLATE)?\s*\(\s*"((?:[^"\\]|\\.)*)")re");
+  static const Pattern declaration(R"re(TEST_CASE(?:_TEMPLATE)?\s*\(\s*"((?:[^"\\]|\\.)*)")re"), quote(R"(\\")");
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / "tests")) {
     if (entry.path().extension() != ".cpp") continue;
-    const std::string text = read(entry.path());
-    for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it)
-      names.insert(std::regex_replace((*it)[1].str(), std::regex(R"(\\")"), "\""));
+    for (const auto& m : declaration.find_all(read(entry.path()))) names.insert(quote.replace_all(m[1], "\""));
   }
   return names;
 }
@@ -87,11 +86,10 @@ std::ptrdiff_t count(const std::set<std::string>& cases, const std::string& begi
 
 /// Returns the words of public headers without comments, and of the tables of flags, strategies and precisions.
 std::set<std::string> words_of_api() {
-  static const std::regex comment(R"(//[^\n]*)"), word(R"([A-Za-z0-9_][A-Za-z0-9_-]*)");
+  static const Pattern comment(R"(//[^\n]*)"), word(R"([A-Za-z0-9_][A-Za-z0-9_-]*)");
   std::set<std::string> words;
   const auto take = [&](const std::filesystem::path& path) {
-    const std::string text = std::regex_replace(read(path), comment, "");
-    for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) words.insert(it->str());
+    for (const auto& m : word.find_all(comment.replace_all(read(path), ""))) words.insert(m[0]);
   };
   for (const auto& module : std::filesystem::directory_iterator(source_dir())) {
     const auto headers = module.path() / "include";
@@ -107,13 +105,11 @@ std::set<std::string> words_of_api() {
 
 /// Returns the names in `code` of a text, without numbers.
 std::vector<std::string> names_in_code(const std::string& text) {
-  static const std::regex code("`([^`]*)`"), name(R"([A-Za-z0-9_][A-Za-z0-9_-]*)"), number(R"([0-9]+)");
+  static const Pattern code("`([^`]*)`"), name(R"([A-Za-z0-9_][A-Za-z0-9_-]*)"), number(R"([0-9]+)");
   std::vector<std::string> names;
-  for (std::sregex_iterator it(text.begin(), text.end(), code), end; it != end; ++it) {
-    const std::string inside = (*it)[1];
-    for (std::sregex_iterator n(inside.begin(), inside.end(), name); n != end; ++n)
-      if (!std::regex_match(n->str(), number)) names.push_back(n->str());
-  }
+  for (const auto& inside : code.find_all(text))
+    for (const auto& n : name.find_all(inside[1]))
+      if (!number.matches(n[0])) names.push_back(n[0]);
   return names;
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <regex>
 
 #include "support/paths.h"
+#include "support/text/pattern.h"
 
 namespace levin::test {
 
@@ -55,9 +55,12 @@ bool holds_word(const std::string& line, const std::string& word) {
 }
 
 std::string included_path(const std::string& line) {
-  static const std::regex include(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
-  std::smatch match;
-  return std::regex_search(line, match, include) ? match[1].str() : std::string();
+  static const Pattern include(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
+  // Most lines are none, which a look at the first character tells in a fraction of the time.
+  const auto first = line.find_first_not_of(" \t\v\f\r\n");
+  if (first == std::string::npos || line[first] != '#') return {};
+  const auto match = include.find(line);
+  return match ? match->at(1) : std::string();
 }
 
 }  // namespace levin::test

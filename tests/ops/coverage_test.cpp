@@ -2,6 +2,7 @@
 
 #include "cases/cases.h"
 #include "support/paths.h"
+#include "support/text/pattern.h"
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
@@ -17,7 +18,6 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -28,10 +28,10 @@ namespace {
 
 /// Returns the names of the rows of elementwise_rows.h: of unary operations, or of all kernels.
 std::set<std::string> row_names(const std::string& text, bool unary_only) {
-  static const std::regex row(R"((?:^|\n)LEVIN_(\w+)_ROW\((\w+),)");
+  static const Pattern row(R"((?:^|\n)LEVIN_(\w+)_ROW\((\w+),)");
   std::set<std::string> names;
-  for (std::sregex_iterator r(text.begin(), text.end(), row), end; r != end; ++r) {
-    const std::string family = (*r)[1], name = (*r)[2];
+  for (const auto& m : row.find_all(text)) {
+    const std::string &family = m[1], &name = m[2];
     if (unary_only && family != "UNARY") continue;
     names.insert(name);
     if (family == "ACTIVATION") names.insert(name + "_backward");
@@ -41,15 +41,13 @@ std::set<std::string> row_names(const std::string& text, bool unary_only) {
 
 /// Returns the names declared as `extern constinit ...Kernel... a, b, c;` or as a row.
 std::set<std::string> declared_kernels(const std::string& contract) {
-  static const std::regex macro("#define[^\n]*");
-  static const std::regex declaration(R"(extern constinit\s+(?:Kernel<[^;]*?\)>|\w+Kernel)\s+([^;]+);)");
-  static const std::regex word(R"(\w+)");
-  const std::string text = std::regex_replace(contract, macro, "");
+  static const Pattern macro("#define[^\n]*");
+  static const Pattern declaration(R"(extern constinit\s+(?:Kernel<[^;]*?\)>|\w+Kernel)\s+([^;]+);)");
+  static const Pattern word(R"(\w+)");
+  const std::string text = macro.replace_all(contract, "");
   std::set<std::string> names = row_names(text, false);
-  for (std::sregex_iterator d(text.begin(), text.end(), declaration), end; d != end; ++d) {
-    const std::string list = (*d)[1];
-    for (std::sregex_iterator w(list.begin(), list.end(), word); w != end; ++w) names.insert(w->str());
-  }
+  for (const auto& list : declaration.find_all(text))
+    for (const auto& name : word.find_all(list[1])) names.insert(name[0]);
   return names;
 }
 
@@ -163,14 +161,14 @@ TEST_CASE("the profiler knows the work of every kernel") {
 }
 
 TEST_CASE("every recorded operation is in the graph of some case") {
-  static const std::regex recorded(R"rx(record\(\s*"(\w+)")rx");
+  static const Pattern recorded(R"rx(record\(\s*"(\w+)")rx");
   std::size_t found = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(source_dir() / "autograd/src/ops")) {
     if (file.path().extension() != ".cpp") continue;
     const std::string text = io::read_text(file.path());
-    for (std::sregex_iterator r(text.begin(), text.end(), recorded), end; r != end; ++r) {
+    for (const auto& m : recorded.find_all(text)) {
       ++found;
-      const std::string name = (*r)[1];
+      const std::string& name = m[1];
       CHECK_MESSAGE(coverage().operations.count(name) == 1, file.path().filename().string(), ": ", name,
                     " has no gradient check");
     }
@@ -225,22 +223,24 @@ namespace {
 
 /// The functions that the headers of operations declare.
 std::set<std::string> declared_operations() {
-  static const std::regex declaration(R"rx(^(?:inline )?(?:const Tensor&|[A-Za-z:<>]+) (\w+)\()rx");
+  static const Pattern declaration(R"rx(^(?:inline )?(?:const Tensor&|[A-Za-z:<>]+) (\w+)\()rx");
   std::set<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(source_dir() / "autograd/include/levin/autograd/ops")) {
     std::istringstream lines(io::read_text(file.path()));
     for (std::string line; std::getline(lines, line);)
-      if (std::smatch m; std::regex_search(line, m, declaration) && m[1] != "operator") names.insert(m[1]);
+      if (const auto m = declaration.find(line); m && m->at(1) != "operator") names.insert(m->at(1));
   }
   return names;
 }
 
 /// The words of a case: its name and the calls of its samples, in C++ and in PyTorch.
 std::set<std::string> words_of(const OpCase& c) {
-  static const std::regex word("[a-z]\\w*");
+  static const Pattern word("[a-z]\\w*");
   std::string text = c.name + " " + c.torch;
   for (const Sample& s : c.samples) text += " " + s.code + " " + s.torch + " " + s.label;
-  return {std::sregex_token_iterator(text.begin(), text.end(), word), std::sregex_token_iterator()};
+  std::set<std::string> words;
+  for (const auto& m : word.find_all(text)) words.insert(m[0]);
+  return words;
 }
 
 /// Returns docs/support.md.

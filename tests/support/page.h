@@ -4,6 +4,7 @@
 
 #include "support/files.h"
 #include "support/paths.h"
+#include "support/text/pattern.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +13,6 @@
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <regex>
 #include <sstream>
 #include <string>
 
@@ -37,12 +37,12 @@ class Page {
     printed_.str("");
     ++compared_;
     if (std::getenv("LEVIN_UPDATE_PAGES")) {
-      if (!std::regex_match(trimmed(seen), pattern(trimmed(text)))) corrections_[line] = trimmed(seen);
+      if (!pattern(trimmed(text)).matches(trimmed(seen))) corrections_[line] = trimmed(seen);
       return;
     }
     const Screen screen(*this);
     INFO(name_, ":", line, " shows\n", text, "\nbut the code prints\n", seen);
-    CHECK(std::regex_match(trimmed(seen), pattern(trimmed(text))));
+    CHECK(pattern(trimmed(text)).matches(trimmed(seen)));
   }
   void check_status(int status, int line) {
     const Screen screen(*this);
@@ -92,10 +92,10 @@ class Page {
     for (std::string line; std::getline(lines, line);) out += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
     return out.substr(0, out.find_last_not_of('\n') + 1);
   }
-  static std::regex pattern(const std::string& text) {
-    static const std::regex special(R"([.^$|()\[\]{}*+?\\])");
-    const std::string literal = std::regex_replace(text, special, R"(\$&)");
-    return std::regex(std::regex_replace(literal, std::regex(R"(\\\.\\\.\\\.)"), R"([\s\S]*?)"));
+  static Pattern pattern(const std::string& text) {
+    static const Pattern special(R"([.^$|()\[\]{}*+?\\])"), dots(R"(\\\.\\\.\\\.)");
+    const std::string literal = special.replace_all(text, R"(\$&)");
+    return Pattern(dots.replace_all(literal, R"([\s\S]*?)"));
   }
 
   std::string name_;

@@ -8,13 +8,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <regex>
 #include <set>
 
 #include "interop/src/onnx/interpreter.h"
 #include "interop/src/onnx/lowering.h"
 #include "support/files.h"
 #include "support/paths.h"
+#include "support/text/pattern.h"
 
 using namespace levin;
 
@@ -56,15 +56,15 @@ std::string page() { return io::read_text(test::source_dir() / "docs/onnx.md"); 
 /// The names in backquotes of a part of the page.
 std::set<std::string> listed(const std::string& part) {
   const std::string text = between(page(), "<!-- " + part + " -->", "<!-- end -->");
-  const std::regex name("`([^`]+)`");
+  const test::Pattern name("`([^`]+)`");
   std::set<std::string> names;
-  for (std::sregex_iterator i(text.begin(), text.end(), name), end; i != end; ++i) names.insert((*i)[1]);
+  for (const auto& m : name.find_all(text)) names.insert(m[1]);
   return names;
 }
 
 /// The layers that the headers of nn declare; containers and losses are none.
 std::set<std::string> declared_layers() {
-  const std::regex declaration(
+  const test::Pattern declaration(
       R"((?:class (\w+) : public (?:Layer<\1|Conv<|ConvTranspose<|Upsample))|(?:\bLEVIN_(?:ACTIVATION|ACTIVATION_OF|)"
       R"(ACTIVATION_IN_PLACE|ACTIVATION_OF_TWO|POOL|LP_POOL|ADAPTIVE_POOL|NUMBER_LAYER|PAD|CONSTANT_PAD|MAX_UNPOOL|)"
       R"(INSTANCE_NORM)\((\w+)))");
@@ -72,8 +72,7 @@ std::set<std::string> declared_layers() {
   for (const char* header : {"activation", "convolution", "layers", "normalization", "pooling", "recurrent",
                              "transformer", "windows"}) {
     const std::string text = io::read_text(test::source_dir() / "nn/include/levin/nn" / (std::string(header) + ".h"));
-    for (std::sregex_iterator i(text.begin(), text.end(), declaration), end; i != end; ++i)
-      names.insert((*i)[1].matched ? (*i)[1] : (*i)[2]);
+    for (const auto& m : declaration.find_all(text)) names.insert(m[1].empty() ? m[2] : m[1]);
   }
   names.erase("Class");  // the macros' own parameter
   return names;

@@ -1,12 +1,12 @@
 // The sources of option values: flags, the environment, files; every field of TrainerConfig has them.
 #include "support/paths.h"
+#include "support/text/pattern.h"
 #include "trainer/toy.h"
 
 #include <levin/kernels/cuda.h>
 
 #include <cstdlib>
 #include <iostream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -60,10 +60,10 @@ std::vector<std::string> declared_fields() {
   const std::string text = source("trainer/include/levin/trainer/config/config.h");
   const auto begin = text.find("struct TrainerConfig {");
   std::istringstream in(text.substr(begin, text.find("\n};", begin) - begin));
-  static const std::regex field(R"(^  (?!\w+Config)[\w:<>]+ (\w+)(?: = |\{).*)");
+  static const Pattern field(R"(^  (?!\w+Config)[\w:<>]+ (\w+)(?: = |\{).*)");
   std::vector<std::string> names;
   for (std::string line; std::getline(in, line);)
-    if (std::smatch m; std::regex_match(line, m, field)) names.push_back(m[1]);
+    if (const auto m = field.match(line)) names.push_back(m->at(1));
   return names;
 }
 
@@ -93,10 +93,11 @@ TEST_CASE("an option of a strategy is one row, which makes its field and its fla
   const std::string help = printed([] { flags({"--help"}); });
   const std::string folder = "trainer/include/levin/trainer/config/", rows = source(folder + "strategy_option_rows.h");
   const std::string others = source(folder + "strategy_config.h") + source("trainer/src/config/config_fields.cpp");
-  const std::regex row(R"re(LEVIN_[A-Z]+_OPTION\([\w:<>]+, (\w+), [^,]+,\s+"(\w+)")re");
+  const Pattern row(R"re(LEVIN_[A-Z]+_OPTION\([\w:<>]+, (\w+), [^,]+,\s+"(\w+)")re");
   std::size_t options = 0;
-  for (std::sregex_iterator m(rows.begin(), rows.end(), row), end; m != end; ++m, ++options) {
-    const std::string field = (*m)[1], flag = (*m)[2];
+  for (const auto& m : row.find_all(rows)) {
+    ++options;
+    const std::string &field = m[1], &flag = m[2];
     CHECK_MESSAGE(contains(help, "--" + dashed(flag) + " "), flag);
     CHECK_MESSAGE(!contains(others, flag), flag);
     CHECK_MESSAGE(!contains(others, "::" + field), field);
@@ -228,15 +229,14 @@ TEST_CASE("trainer/legacy_flag_hint") {
 
 TEST_CASE("every spelling that an old name points to is a flag of today, or a callback") {
   const std::string help = printed([] { flags({"--help"}); });
-  static const std::regex old_name(R"re(\{"(\w+)", "([^"]+)"\})re"), flag(R"(--[a-z-]+)");
+  static const Pattern old_name(R"re(\{"(\w+)", "([^"]+)"\})re"), flag(R"(--[a-z-]+)");
   const std::string text = source("trainer/src/config/legacy_options.cpp");
   int rows = 0;
-  for (std::sregex_iterator it(text.begin(), text.end(), old_name), end; it != end; ++it, ++rows) {
-    const std::string said = refusal({"--" + (*it)[1].str(), "4"});
-    CHECK_MESSAGE(contains(said, "--" + (*it)[1].str() + " 4: This is an old spelling. "), said);
-    const std::string instead = (*it)[2];
-    for (std::sregex_iterator f(instead.begin(), instead.end(), flag); f != end; ++f)
-      CHECK_MESSAGE(contains(help, f->str() + " "), f->str());
+  for (const auto& m : old_name.find_all(text)) {
+    ++rows;
+    const std::string said = refusal({"--" + m[1], "4"});
+    CHECK_MESSAGE(contains(said, "--" + m[1] + " 4: This is an old spelling. "), said);
+    for (const auto& f : flag.find_all(m[2])) CHECK_MESSAGE(contains(help, f[0] + " "), f[0]);
   }
   CHECK(rows >= 30);
 }

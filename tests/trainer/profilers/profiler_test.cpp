@@ -1,5 +1,6 @@
 // Profilers: their counts, that the phases add up, and that an operation's work matches its contract.
 #include "support/paths.h"
+#include "support/text/pattern.h"
 #include "trainer/toy.h"
 
 #include <levin/kernels/conv.h>
@@ -10,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <regex>
 
 using namespace levin;
 using namespace levin::test;
@@ -148,17 +148,18 @@ TEST_CASE("the simple profiler has a row of every hook and phase") {
   CHECK(r.at("run_training_batch").own == 0);
   const std::string text = profiler->summary();
   CHECK(contains(text, "Profile of fit: 50.500 s"));
-  const std::regex row(R"(\[Strategy\]single\.backward +5000\.0000 +5 +25\.0000 +49\.50 +49\.50\n)");
-  CHECK_MESSAGE(std::regex_search(text, row), text);
+  const Pattern row(R"(\[Strategy\]single\.backward +5000\.0000 +5 +25\.0000 +49\.50 +49\.50\n)");
+  CHECK_MESSAGE(row.found_in(text), text);
 }
 
 TEST_CASE("every hook that is declared has a name for profilers") {
   const std::string names = source("trainer/include/levin/trainer/hooks.h");
   const std::string text = source("trainer/include/levin/trainer/module.h");
-  static const std::regex hook(R"(virtual (?:void|bool) (on_\w+)\((?:const|optim|StateMap|\)))");
+  static const Pattern hook(R"(virtual (?:void|bool) (on_\w+)\((?:const|optim|StateMap|\)))");
   int hooks = 0;
-  for (std::sregex_iterator it(text.begin(), text.end(), hook), end; it != end; ++it, ++hooks) {
-    const std::string name = (*it)[1];
+  for (const auto& m : hook.find_all(text)) {
+    ++hooks;
+    const std::string& name = m[1];
     const bool listed =
         contains(names, "LEVIN_CALLBACK_HOOK(" + name + ",") || contains(names, "LEVIN_MODULE_HOOK(" + name + ")");
     CHECK_MESSAGE(listed, name);
@@ -230,7 +231,7 @@ TEST_CASE("the advanced profiler counts operations, with the work of their contr
   CHECK(AdvancedProfiler::Operation{.seconds = 2, .bytes = 1e9, .flops = 5e9}.share({1e9, 1e10}) == 0.5);
   CHECK(AdvancedProfiler::Operation{.seconds = 2, .bytes = 1e9, .flops = 1.5e10}.share({1e9, 1e10}) == 0.75);
   const std::string text = profiler->summary();
-  CHECK_MESSAGE(std::regex_search(text, std::regex(R"(matmul +float32 +3 )")), text);
+  CHECK_MESSAGE(Pattern(R"(matmul +float32 +3 )").found_in(text), text);
   CHECK(contains(text, "roof of cpu float32: 1.0 GB/s by a copy, 10.0 GFLOP/s by a matrix product"));
 }
 
@@ -339,9 +340,9 @@ TEST_CASE("the table tells the time of an action from that of the actions inside
   const std::string text = profiler.summary();
   CHECK_MESSAGE(contains(text, "Profile of fit: 4.000 s"), text);
   // mean ms, calls, total s, %, own %
-  CHECK_MESSAGE(std::regex_search(text, std::regex(R"(outer +2000\.0000 +2 +4\.0000 +100\.00 +25\.00\n)")), text);
-  CHECK_MESSAGE(std::regex_search(text, std::regex(R"(inner +1500\.0000 +2 +3\.0000 +75\.00 +75\.00\n)")), text);
-  CHECK_MESSAGE(std::regex_search(text, std::regex(R"(forward +3\.0000 +75\.00\n)")), text);
+  CHECK_MESSAGE(Pattern(R"(outer +2000\.0000 +2 +4\.0000 +100\.00 +25\.00\n)").found_in(text), text);
+  CHECK_MESSAGE(Pattern(R"(inner +1500\.0000 +2 +3\.0000 +75\.00 +75\.00\n)").found_in(text), text);
+  CHECK_MESSAGE(Pattern(R"(forward +3\.0000 +75\.00\n)").found_in(text), text);
 }
 
 TEST_CASE("everything inside a save counts as checkpoint") {
