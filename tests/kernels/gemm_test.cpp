@@ -123,9 +123,10 @@ struct Product {
   double error(int64_t item, int64_t i, int64_t j, int64_t position) const {
     Exact sum = 0;
     double magnitude = 0;
-    for (int64_t q = 0; q < p.k; ++q) {
-      const Exact x = exact(args.a[item * args.a_bs + i * args.a_rs + q * args.a_cs]);
-      const Exact y = exact(args.b[item * args.b_bs + q * args.b_rs + j * args.b_cs]);
+    const T *from_a = args.a + item * args.a_bs + i * args.a_rs, *from_b = args.b + item * args.b_bs + j * args.b_cs;
+    const int64_t k = p.k, a_step = args.a_cs, b_step = args.b_rs;
+    for (int64_t q = 0; q < k; ++q, from_a += a_step, from_b += b_step) {
+      const auto x = static_cast<Exact>(*from_a), y = static_cast<Exact>(*from_b);
       sum += x * y;
       magnitude += std::abs(static_cast<double>(x) * static_cast<double>(y));
     }
