@@ -128,7 +128,7 @@ function(levin_emulated module library)
   levin_batches(levin_${module}_emulated ${module}_cuda 24 ${host})
 endfunction()
 
-# What nearly every file of kernels includes: half of what it takes to compile a small one.
+# Nearly every file of kernels includes these headers, which take half of the compile time of a small one.
 set(LEVIN_KERNEL_HEADERS launch.h scratch.h warp.h)
 
 # levin_add_emulated(<target> <module> <library> <source>...) makes a library of CUDA sources, compiled for the emulator.

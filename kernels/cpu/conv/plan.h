@@ -147,8 +147,8 @@ struct DirectStrip {
   int64_t first_row = 0;  // of the result
 };
 
-/// The division of an image into strips of rows, so that a strip's padded source stays in the second-level cache and
-/// several threads can work on one image. It depends on shapes alone, as sums of the weight's gradient are strips' sums.
+/// The division of an image into strips of rows: a strip's padded source stays in the second-level cache, and several
+/// threads can work on one image. It depends on shapes alone, because the weight's gradient is summed strip by strip.
 struct DirectStrips {
   std::vector<DirectStrip> list;
 
