@@ -156,7 +156,8 @@ def write_tables(rows, note):
     """Writes all rows and the best peers to docs/compare.md, the charts and the rows that are behind to
     docs/performance.md, and the best peers, start-up, memory and the cost of an operation to the README."""
     page_text, day = (ROOT / "docs/compare.md").read_text(), note.split(";")[0]
-    if not any(compare_nets.work_of(r["name"]) for r in rows) and any(compare_nets.work_of(r["name"]) for r in rows_of(page_text)):
+    names = {r["name"] for r in rows}
+    if any(compare_nets.work_of(r["name"]) and r["name"] not in names for r in rows_of(page_text)):
         note = note_of(page_text)  # which tells how the nets were measured
     rewrite(ROOT / "docs/compare.md", rows, note, day)
     page_text = (ROOT / "docs/compare.md").read_text()
