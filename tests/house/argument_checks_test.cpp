@@ -129,7 +129,7 @@ std::vector<std::string> untested(const std::set<std::string>& sources, const st
       if (found != having.end()) candidates.insert(found->second.begin(), found->second.end());
     }
     for (const std::size_t i : candidates) {
-      const bool too_short = static_cast<int>(quote.size()) < checks[i].needed;  // whatever it holds
+      const bool too_short = static_cast<int>(quote.size()) < checks[i].needed;
       if (!checks[i].tested && !too_short) checks[i].tested = quoted(checks[i].sentence, quote) >= checks[i].needed;
     }
   }

@@ -59,7 +59,7 @@ bool begins_with_what(const std::string& line, bool cpp) {
 
 /// True for a definition or declaration at the beginning of a line; types inside others have names of their own.
 bool declares_private_type(const std::string& line) {
-  if (!line.starts_with("class ") && !line.starts_with("struct ")) return false;  // without a look at each type
+  if (!line.starts_with("class ") && !line.starts_with("struct ")) return false;  // as most lines
   return std::ranges::any_of(kPrivateTypes, [&](const std::string& type) {
     for (const char* keyword : {"class ", "struct "}) {
       const std::string begin = keyword + type;

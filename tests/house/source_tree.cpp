@@ -56,7 +56,7 @@ bool holds_word(const std::string& line, const std::string& word) {
 
 std::string included_path(const std::string& line) {
   static const Pattern include(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
-  // Most lines are none, which a look at the first character tells in a fraction of the time.
+  // Most lines do not include anything, and the first character shows it faster than the expression does.
   const auto first = line.find_first_not_of(" \t\v\f\r\n");
   if (first == std::string::npos || line[first] != '#') return {};
   const auto match = include.find(line);

@@ -94,6 +94,10 @@ TEST_CASE_TEMPLATE("conv2d: one image of few pixels, whose weight is read in pla
   check<T>(shape(1, 10, 6, 6, 16, {.kernel_h = 2, .kernel_w = 2, .stride = 2, .extra = 1}));
 }
 
+TEST_CASE_TEMPLATE("conv2d: without input channels, the result is the bias", T, float, double) {
+  for (const int64_t pad : {0, 1}) check<T>(shape(2, 0, 9, 9, 12, {.stride = 2, .pad = pad}));
+}
+
 TEST_CASE("conv2d: large images, in strips of rows") {
   check<double>(shape(1, 9, 130, 61, 33, {.stride = 2, .pad = 1}));
   for (const Conv2dShape& s : {

@@ -88,12 +88,9 @@ void compute(const GroupProduct& p) {
     Columns b;
     read_columns(p, first, tiles, b);
     float* const d = p.d + first * 4;
-    Four sums[2][2] = {};
+    Four top[2] = {}, bottom[2] = {};  // rows g and g + 8
     const auto place = [&](int half, int i) -> float& { return d[i / 2 * 4 + half * 2 + i % 2]; };
-    for (int half = 0; half < 2; ++half) {
-      for (int i = 0; p.add && i < 2 * tiles; ++i) sums[half][i / 4][i % 4] = place(half, i);
-    }
-    Four top[2] = {sums[0][0], sums[0][1]}, bottom[2] = {sums[1][0], sums[1][1]};
+    for (int i = 0; p.add && i < 2 * tiles; ++i) top[i / 4][i % 4] = place(0, i), bottom[i / 4][i % 4] = place(1, i);
     for (int k = 0; k < kDepth; ++k) {
       top[0] += a[0][k] * b.steps[k][0], top[1] += a[0][k] * b.steps[k][1];
       bottom[0] += a[1][k] * b.steps[k][0], bottom[1] += a[1][k] * b.steps[k][1];

@@ -6,8 +6,8 @@
 // are removed by splitting the padded image into phases (every s-th row and column) while it is copied; dilation is
 // only another offset. The gradient of the input is the same loop with the channels' roles exchanged, one phase of its
 // pixels at a time. Large images are computed in strips of rows, whose padded sources fit into a second-level cache and
-// which are tasks of their own: one image of 224 x 224 takes 0.55 to 0.8 of the time that it takes as a whole, and one
-// of 512 x 512 with 16 channels 0.3 to 0.4 (two cores with AVX-512, stride 2). Changes compared with columns.h: a ninth
+// which are tasks of their own: one image of 224 x 224 takes 0.56 to 0.84 of the time that it takes as a whole, and one
+// of 512 x 512 with 16 channels 0.27 to 0.4 (two cores with AVX-512, stride 2). Changes compared with columns.h: a ninth
 // to a twenty-fifth of the memory traffic, and no waste on narrow images. Bound: the multipliers; the copies into and
 // out of the lanes' layout are work of order pixels, compared with pixels times taps.
 
@@ -117,7 +117,7 @@ template <class T>
 void direct_run(const DirectPlan& plan, int64_t batch, int64_t groups, const T* source, const T* w,
                 const WeightStrides& strides, const T* bias, T* result) {
   const DirectStrips strips(plan, batch, sizeof(T));
-  const TapTable table(strips.list.front().plan, TapTable::Order::by_row);
+  const TapTable table(strips[0].plan, TapTable::Order::by_row);
   const Panels<T> panels(plan.result_channels);
   const int64_t panel_size = plan.taps() * 2 * conv_ops<T>().lanes;
   T* weights = scratch<T>(Slot::conv_weights, groups * panels.count() * panel_size);
@@ -132,7 +132,7 @@ void direct_run(const DirectPlan& plan, int64_t batch, int64_t groups, const T* 
   parallel_for(0, units * splits, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t unit = t / splits, split = t % splits;
-      const DirectStrip& strip = strips.list[static_cast<std::size_t>(unit % strips.count())];
+      const DirectStrip& strip = strips[unit % strips.count()];
       direct_strip(run, strip, unit / strips.count(), panels.count() * split / splits,
                    panels.count() * (split + 1) / splits);
     }
@@ -188,9 +188,9 @@ void direct_weight_chunk(const WeightGradient<T>& g, int64_t first, int64_t last
   const int64_t item = s.in_channels * s.in_plane();
   for (int64_t unit = first; unit < last; unit += at_once) {
     const int64_t image = unit / count, images = std::min(at_once, last - unit);
-    const DirectStrip& strip = g.strips.list[static_cast<std::size_t>(unit % count)];
+    const DirectStrip& strip = g.strips[unit % count];
     const T* padded = padded_source(strip.plan, g.x + image * item + group * s.group_in() * s.in_plane(), images, item);
-    const int64_t image_step = strip.plan.in_place() ? item : s.group_in() * strip.plan.padded_plane();
+    const int64_t image_step = strip.plan.in_place() ? item : strip.plan.source_channels * strip.plan.padded_plane();
     if (strip.plan.in_place()) padded += strip.plan.rows.results.front().source * strip.plan.columns.extent;
     for (int64_t p = panel_begin; p < panel_end; ++p) {
       direct_weight_panel(g, strip, padded, image_step, image, images, group, p, unit > first,
@@ -207,7 +207,7 @@ void direct_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw
   const ConvOps<T>& ops = conv_ops<T>();
   const DirectPlan plan = forward_plan(s);
   const DirectStrips strips(plan, s.batch, sizeof(T));
-  const TapTable table(strips.list.front().plan, TapTable::Order::natural);
+  const TapTable table(strips[0].plan, TapTable::Order::natural);
   const Panels<T> panels(s.group_out());
   const int64_t units = s.batch * strips.count();
   const int64_t taps = plan.taps(), panel_size = taps * 2 * ops.lanes, parts = s.groups * panels.count();

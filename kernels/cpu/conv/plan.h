@@ -149,31 +149,36 @@ struct DirectStrip {
 
 /// The division of an image into strips of rows: a strip's padded source stays in the second-level cache, and several
 /// threads can work on one image. It depends on shapes alone, because the weight's gradient is summed strip by strip.
-struct DirectStrips {
-  std::vector<DirectStrip> list;
-
+class DirectStrips {
+ public:
   DirectStrips(const DirectPlan& plan, int64_t batch, int64_t element_size) {
     int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;  // positions of the padded source with results
     for (const AxisPhase& phase : plan.rows.results) {
       begin = std::min(begin, phase.source), end = std::max(end, phase.source + phase.count);
-      for (const AxisTap& tap : phase.taps) back = std::min(back, tap.shift), ahead = std::max(ahead, tap.shift);
+      for (const AxisTap& tap : phase.taps) back_ = std::min(back_, tap.shift), ahead_ = std::max(ahead_, tap.shift);
     }
-    const int64_t count = strips(plan, batch, std::max<int64_t>(1, end - begin), element_size);
-    if (count == 1) list.push_back({plan});
-    if (count == 1) return;
+    const int64_t count = number_of_strips(plan, batch, std::max<int64_t>(1, end - begin), element_size);
+    if (count == 1) {
+      list_.push_back({plan});
+      return;
+    }
     const int64_t rows = (end - begin + count - 1) / count;
-    for (int64_t at = begin; at < end; at += rows) list.push_back(strip(plan, at, rows));
+    for (int64_t at = begin; at < end; at += rows) list_.push_back(strip(plan, at, rows));
   }
 
-  int64_t count() const { return static_cast<int64_t>(list.size()); }
+  int64_t count() const { return static_cast<int64_t>(list_.size()); }
+  const DirectStrip& operator[](int64_t i) const { return list_[static_cast<std::size_t>(i)]; }
 
  private:
-  int64_t back = 0, ahead = 0;  // how far the taps reach
+  std::vector<DirectStrip> list_;
+  int64_t back_ = 0, ahead_ = 0;  // how far the taps reach
 
-  int64_t strips(const DirectPlan& plan, int64_t batch, int64_t positions, int64_t element_size) const {
+  /// Returns how many strips fit the cache and give every thread work. Each has enough work to pay for its padding.
+  int64_t number_of_strips(const DirectPlan& plan, int64_t batch, int64_t positions, int64_t element_size) const {
     constexpr int64_t most_bytes = 384 << 10, least_products = 1 << 21, least_units = 8;
-    const int64_t reach = ahead - back;
-    const int64_t bytes = plan.source_channels * plan.padded_plane() / plan.rows.extent * element_size;
+    const int64_t reach = ahead_ - back_;
+    const int64_t bytes =
+        std::max<int64_t>(1, plan.source_channels * plan.padded_plane() / plan.rows.extent * element_size);
     const int64_t products = plan.result_channels * plan.result_plane() * plan.taps() / positions;
     const int64_t least = std::max({int64_t{2}, 4 * reach, least_products / std::max<int64_t>(1, products)});
     const int64_t fitting = plan.in_place() ? positions : most_bytes / bytes - reach;
@@ -185,8 +190,8 @@ struct DirectStrips {
   DirectStrip strip(const DirectPlan& plan, int64_t begin, int64_t size) const {
     DirectStrip result{plan, std::numeric_limits<int64_t>::max()};
     AxisPlan& rows = result.plan.rows;
-    const int64_t from = plan.in_place() ? 0 : begin + back;
-    if (!plan.in_place()) rows.extent = size + ahead - back, rows.origin += from * rows.phases;
+    const int64_t from = plan.in_place() ? 0 : begin + back_;
+    if (!plan.in_place()) rows.extent = size + ahead_ - back_, rows.origin += from * rows.phases;
     int64_t last = 0;
     for (AxisPhase& phase : rows.results) {
       const int64_t start = std::clamp<int64_t>(begin - phase.source, 0, phase.count);

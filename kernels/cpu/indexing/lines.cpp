@@ -194,7 +194,7 @@ template <bool largest>
 void scatter_extreme(const ScatterArgs& a, Stream&) {
   dispatch_numeric(a.out.dtype, largest ? "scatter_max" : "scatter_min", [&]<class T>() {
     scatter_with<T>(a, largest ? "scatter_max" : "scatter_min", [](T& to, T value) {
-      const T extreme = largest ? (value > to ? value : to) : (value < to ? value : to);  // one instruction
+      const T extreme = largest ? (value > to ? value : to) : (value < to ? value : to);  // no branch
       to = value != value ? value : extreme;
     });
   });

@@ -16,7 +16,7 @@ struct ExactSum {
 
 template <class T>
 struct LossRows {
-  /// Computes the log of the sum of exp of each of `rows` rows, which follow one another; value + rest is the log.
+  /// Computes the log of the sum of exp of each of `rows` contiguous rows, as value + rest.
   void (*log_sum_exp)(const T* x, std::int64_t rows, std::int64_t n, double* value, double* rest);
   /// Computes dx = scale * exp(x - lse).
   void (*scaled_softmax)(const T* x, ExactSum lse, T scale, T* dx, std::int64_t n);

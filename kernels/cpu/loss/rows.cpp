@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Computes the logs of sums of exponentials of T: to the last digit of a double where that is T's.
+/// Replaces sums of exponentials by their logs. The vectors' logarithm is accurate enough for rows of float.
 template <class T>
 void take_logs(double* sums, int64_t n) {
   if constexpr (sizeof(T) == 8) {
