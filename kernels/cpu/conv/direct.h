@@ -7,9 +7,9 @@
 // only another offset. The gradient of the input is the same loop with the channels' roles exchanged, one phase of its
 // pixels at a time. Large images are computed in strips of rows, whose padded sources fit into a second-level cache and
 // which are tasks of their own: one image of 224 x 224 takes 0.56 to 0.84 of the time that it takes as a whole, and one
-// of 512 x 512 with 16 channels 0.27 to 0.4 (two cores with AVX-512, stride 2). Changes compared with columns.h: a ninth
-// to a twenty-fifth of the memory traffic, and no waste on narrow images. Bound: the multipliers; the copies into and
-// out of the lanes' layout are work of order pixels, compared with pixels times taps.
+// of 512 x 512 with 16 channels 0.27 to 0.4 (two cores with AVX-512, stride 2). Changes compared with columns.h: a
+// ninth to a twenty-fifth of the memory traffic, and no waste on narrow images. Bound: the multipliers; the copies into
+// and out of the lanes' layout are work of order pixels, compared with pixels times taps.
 
 #include "kernels/cpu/conv/plan.h"
 #include "kernels/cpu/gemm/ops.h"
