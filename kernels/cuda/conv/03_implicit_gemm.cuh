@@ -1,5 +1,5 @@
 #pragma once
-// Rung 3, which ships for float32: implicit GEMM.
+// Rung 3, which ships for float32 where rung 6 does not: implicit GEMM.
 // Idea: the matrix product of rung 2 without its columns. The product's kernel finds each element of a window in the
 // image when it copies a tile to shared memory; divisions by the image's sizes become multiplications, done once per
 // row and once per step of the tile. The three convolutions are products over different indices of the same three
@@ -11,57 +11,10 @@
 // 2: only the images are moved. Bound: the multipliers, and the addresses.
 
 #include "kernels/cuda/base/scratch.h"
-#include "kernels/cuda/conv/windows.cuh"
+#include "kernels/cuda/conv/window_out.cuh"
 #include "kernels/cuda/sgemm/08_async_stages.cuh"
 
 namespace levin::kernels::cuda {
-
-/// Stores a product's columns, which are pixels of a batch of images, as (batch, channels, plane), with one bias per
-/// channel.
-template <class T>
-struct PlaneOut {
-  T* data;
-  const T* bias;      ///< (groups * rows); may be null
-  int rows, columns;  ///< channels of a group; pixels of all images
-  FastDivide plane;
-  std::int64_t image;  ///< elements of an image
-  int width = 1;       ///< number of neighbours that one store may write
-
-  PlaneOut(T* to, const T* channel_bias, std::int64_t channels, std::int64_t groups, std::int64_t batch,
-           std::int64_t pixels)
-      : data(to),
-        bias(channel_bias),
-        rows(static_cast<int>(channels)),
-        columns(static_cast<int>(batch * pixels)),
-        plane(pixels),
-        image(groups * channels * pixels) {
-    const auto aligned_to = [address = reinterpret_cast<std::uintptr_t>(to)](int elements) {
-      return address % (static_cast<std::size_t>(elements) * sizeof(T)) == 0;
-    };
-    while (width < 4 && pixels % (2 * width) == 0 && aligned_to(2 * width)) width *= 2;
-  }
-
-  template <int N>
-  __device__ void write(const TilePlace& place, int row, int column, const Sum<T> (&sums)[N]) const {
-    if (row >= rows || column >= columns) return;
-    const std::int64_t channel = place.batch * rows + row;
-    const Sum<T> shift = bias ? convert<Sum<T>>(bias[channel]) : Sum<T>(0);
-    int item = plane.quotient(column), pixel = plane.rest(column, item);
-    if (N <= width) {
-      Pack<T, N> values;
-      LEVIN_PRAGMA_UNROLL
-      for (int i = 0; i < N; ++i) values[i] = convert<T>(sums[i] + shift);
-      pack_at<N>(data + item * image + channel * plane.divisor + pixel) = values;
-      return;
-    }
-    LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < N; ++i) {
-      if (column + i >= columns) break;
-      data[item * image + channel * plane.divisor + pixel] = convert<T>(sums[i] + shift);
-      if (++pixel == static_cast<int>(plane.divisor)) pixel = 0, ++item;
-    }
-  }
-};
 
 /// Products of 64 x 64 tiles on the CUDA cores.
 struct FloatProduct {
@@ -95,7 +48,8 @@ struct ImplicitConv {
     weight.x.batch.size[0] = s.groups, weight.x.batch.stride[0] = s.outputs * k;
     const WindowOperand<T, false, Access::along_lines> x{
         {t.x, windows(s), taps(s), static_cast<int>(n), s.in_h, s.in_w, {}, {}}, s.inputs * s.in_plane()};
-    const PlaneOut<T> y(t.y, t.bias, s.outputs, s.groups, s.batch, s.out_plane());
+    const WindowOut<T> y(t.y, t.bias, s.outputs, s.groups, s.batch, WindowAxis::all(s.out_h), WindowAxis::all(s.out_w),
+                         s.out_h, s.out_w);
     Product::run(weight, x, y, grid_of(s.outputs, n, k, s, false), s.outputs, n, k, stream);
   }
 
@@ -134,7 +88,8 @@ struct ImplicitConv {
     const WindowOperand<T, Strided, Access::along_lines> y{
         {t.y, pixels, filter, static_cast<int>(n), s.out_h, s.out_w, FastDivide(s.stride_h), FastDivide(s.stride_w)},
         s.outputs * s.out_plane()};
-    const PlaneOut<T> x(t.x, t.bias, s.inputs, s.groups, s.batch, s.in_plane());
+    const WindowOut<T> x(t.x, t.bias, s.inputs, s.groups, s.batch, WindowAxis::all(s.in_h), WindowAxis::all(s.in_w),
+                         s.in_h, s.in_w);
     Product::run(weight, y, x, grid_of(s.inputs, n, k, s, false), s.inputs, n, k, stream);
   }
 };

@@ -5,44 +5,7 @@
 #include "kernels/cuda/conv/channels_last_copy.cuh"
 #include "kernels/cuda/hgemm/tile.cuh"
 
-#include <numeric>
-
 namespace levin::kernels::cuda {
-
-/// One axis of the windows of a product whose sums run over taps and channels. Tap p of the window of pixel i lies at
-/// first + i * step + p * tap, which may be outside of the `length` positions of the image.
-struct WindowAxis {
-  int pixels, first, step, tap, taps, length;
-  int filter_first = 0, filter_step = 1;  ///< tap p is the filter's tap filter_first + p * filter_step
-  int out_first = 0, out_step = 1;        ///< the result of pixel i lies at out_first + i * out_step
-
-  static WindowAxis forward(int in, int out, int kernel, int stride, int padding, int dilation) {
-    return {out, -padding, stride, dilation, kernel, in};
-  }
-  /// The input's gradient at the positions `rest`, `rest` + stride, ... The outputs that read them do so with every
-  /// filter_step-th tap only, and lie side by side.
-  static WindowAxis backward(int in, int out, int kernel, int stride, int padding, int dilation, int rest) {
-    const int every = stride / std::gcd(stride, dilation);
-    int tap = 0;
-    while (tap < kernel && (rest + padding - tap * dilation) % stride != 0) ++tap;
-    WindowAxis a{static_cast<int>(ceil_div(in - rest, stride)), 0, 1, 0, 0, out};
-    a.out_first = rest, a.out_step = stride;
-    if (tap == kernel) return a;
-    a.first = (rest + padding - tap * dilation) / stride, a.tap = -(every * dilation / stride);
-    a.taps = static_cast<int>(ceil_div(kernel - tap, every));
-    a.filter_first = tap, a.filter_step = every;
-    return a;
-  }
-
-  /// Returns a bit for each tap that lies within the image, for the window that begins at `position`.
-  __device__ std::uint32_t inside(int position) const {
-    std::uint32_t bits = 0;
-    for (int p = 0; p < taps; ++p, position += tap) {
-      if (position >= 0 && position < length) bits |= 1u << p;
-    }
-    return bits;
-  }
-};
 
 /// C (rows, pixels of all images) = filters (rows, k) windows (k, pixels) for each group, where k = (tap, channel).
 template <class T>
@@ -65,8 +28,8 @@ struct WindowProduct {
         groups(s.groups),
         rows(filters_of_a_group),
         pixels(s.batch * axis_h.pixels * axis_w.pixels),
-        k(axis_h.taps * axis_w.taps * static_cast<int>(ceil_div(channels, kChunk))),
-        chunks(ceil_div(channels, kChunk)),
+        k(axis_h.taps * axis_w.taps * static_cast<int>(ceil_div(channels, kChunk<T>))),
+        chunks(ceil_div(channels, kChunk<T>)),
         taps_w(axis_w.taps),
         area(std::int64_t{axis_h.pixels} * axis_w.pixels),
         width(axis_w.pixels) {}
@@ -113,20 +76,20 @@ class WindowLoads {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kFilters; ++i, filter += kLinesAtOnce * filter_chunks()) {
       const bool copied = exists && i * kLinesAtOnce < rows_left_;
-      ptx::cp_async16(stage + Tiles::A::at(line(i), across() * kChunk), filter, copied ? 16 : 0);
+      ptx::cp_async16(stage + Tiles::A::at(line(i), across() * kChunk<T>), filter, copied ? 16 : 0);
     }
     const std::uint32_t wanted = exists ? 1u << i_h | 0x10000u << i_w : ~0u;  // no window has all bits: see kMostTaps
     const int moved = (i_h * p_.h.tap * p_.w.length + i_w * p_.w.tap) * chunks + channel;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWindows; ++i) {
-      ptx::cp_async16(stage + Tiles::A::kElements + Tiles::B::at(line(i), across() * kChunk),
+      ptx::cp_async16(stage + Tiles::A::kElements + Tiles::B::at(line(i), across() * kChunk<T>),
                       p_.image + (windows_[i] + moved), (inside_[i] & wanted) == wanted ? 16 : 0);
     }
     chunk_ += kAcross;
   }
 
  private:
-  static constexpr int kAcross = Tiles::kDepth / kChunk, kLinesAtOnce = Tiles::kThreads / kAcross;
+  static constexpr int kAcross = Tiles::kDepth / kChunk<T>, kLinesAtOnce = Tiles::kThreads / kAcross;
   static constexpr int kFilters = Tiles::kM / kLinesAtOnce, kWindows = Tiles::kN / kLinesAtOnce;
 
   __device__ static int across() { return static_cast<int>(threadIdx.x) % kAcross; }
@@ -154,14 +117,14 @@ struct WeightProduct {
       : y(gradient),
         x(image),
         s(shape),
-        chunks(ceil_div(s.inputs, kChunk)),
+        chunks(ceil_div(s.inputs, kChunk<T>)),
         taps_w(s.kernel_w),
         area(s.out_plane()),
         width(s.out_w),
-        y_chunks(static_cast<int>(ceil_div(s.outputs, kChunk))),
+        y_chunks(static_cast<int>(ceil_div(s.outputs, kChunk<T>))),
         pixels(static_cast<int>(s.batch * s.out_plane())) {}
 
-  int columns() const { return s.kernel_h * s.kernel_w * static_cast<int>(chunks.divisor * kChunk); }
+  int columns() const { return s.kernel_h * s.kernel_w * static_cast<int>(chunks.divisor * kChunk<T>); }
 };
 
 /// A thread's part in copying the tiles of a WeightProduct. It copies the same chunks of outputs, and the same taps and
@@ -178,10 +141,10 @@ class WeightLoads {
       : p_(product), group_(static_cast<int>(place.batch)), k_(place.split * static_cast<int>(grid.k_part)) {
     const int k_part = static_cast<int>(grid.k_part), left = p_.pixels - k_ < k_part ? p_.pixels - k_ : k_part;
     tiles_ = (left + Tiles::kDepth - 1) / Tiles::kDepth;
-    output_ = place.row * (Tiles::kM / kChunk) + across();
+    output_ = place.row * (Tiles::kM / kChunk<T>) + across();
     LEVIN_PRAGMA_UNROLL
     for (int j = 0; j < kTaps; ++j) {
-      const int column = place.column * (Tiles::kN / kChunk) + j * kAcross + across();
+      const int column = place.column * (Tiles::kN / kChunk<T>) + j * kAcross + across();
       const int tap = p_.chunks.quotient(column), i_h = p_.taps_w.quotient(tap), i_w = p_.taps_w.rest(tap, i_h);
       h_[j] = i_h * p_.s.dilation_h - p_.s.padding_h, w_[j] = i_w * p_.s.dilation_w - p_.s.padding_w;
       moved_[j] = (h_[j] * p_.s.in_w + w_[j]) * static_cast<int>(p_.chunks.divisor) + p_.chunks.rest(column, tap);
@@ -203,7 +166,7 @@ class WeightLoads {
       const int output = (image * static_cast<int>(p_.area.divisor) + inside) * p_.y_chunks + output_;
       LEVIN_PRAGMA_UNROLL
       for (int j = 0; j < kOutputs; ++j) {
-        ptx::cp_async16(stage + Tiles::A::at(line, (j * kAcross + across()) * kChunk), p_.y + (output + j * kAcross),
+        ptx::cp_async16(stage + Tiles::A::at(line, (j * kAcross + across()) * kChunk<T>), p_.y + (output + j * kAcross),
                         exists && output_ + j * kAcross < p_.y_chunks ? 16 : 0);
       }
       const int h = row * s.stride_h, w = column * s.stride_w;
@@ -212,7 +175,7 @@ class WeightLoads {
       for (int j = 0; j < kTaps; ++j) {
         const bool copied = exists && static_cast<unsigned>(h + h_[j]) < static_cast<unsigned>(s.in_h) &&
                             static_cast<unsigned>(w + w_[j]) < static_cast<unsigned>(s.in_w);
-        ptx::cp_async16(stage + Tiles::A::kElements + Tiles::B::at(line, (j * kAcross + across()) * kChunk),
+        ptx::cp_async16(stage + Tiles::A::kElements + Tiles::B::at(line, (j * kAcross + across()) * kChunk<T>),
                         p_.x + (window + moved_[j]), copied ? 16 : 0);
       }
     }
@@ -222,7 +185,7 @@ class WeightLoads {
  private:
   static constexpr int kAcross = 8, kPixelsAtOnce = Tiles::kThreads / kAcross;  ///< whole lines of 128 bytes
   static constexpr int kPixels = Tiles::kDepth / kPixelsAtOnce;
-  static constexpr int kOutputs = Tiles::kM / kChunk / kAcross, kTaps = Tiles::kN / kChunk / kAcross;
+  static constexpr int kOutputs = Tiles::kM / kChunk<T> / kAcross, kTaps = Tiles::kN / kChunk<T> / kAcross;
 
   __device__ static int across() { return static_cast<int>(threadIdx.x) % kAcross; }
 

@@ -33,10 +33,27 @@ struct TensorCores : ImplicitGemm {
   static bool can(const Conv2dArgs& a) { return size_of(a.y.dtype) == 2 && fits_implicit_conv(ConvShape(a)); }
 };
 struct ChannelsInnermost {
-  static bool can(const Conv2dArgs& a) { return size_of(a.y.dtype) == 2 && fits_channels_last_conv(ConvShape(a)); }
+  static bool can(const Conv2dArgs& a) {
+    return size_of(a.y.dtype) == 2 && fits_channels_last_conv<__half>(ConvShape(a));
+  }
   template <class T>
   static void run(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
     if constexpr (sizeof(T) == 2) run_channels_last_conv<T>(pass, t, s, stream);
+  }
+};
+struct TapMajor {
+  static bool can(const Conv2dArgs& a) {
+    return a.y.dtype == DType::f32 && fits_channels_last_conv<float>(ConvShape(a));
+  }
+  template <class T>
+  static void run(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+    if constexpr (std::is_same_v<T, float>) run_tap_major_conv(pass, t, s, stream);
+  }
+};
+struct HaloOfTaps : ChannelsInnermost {
+  template <class T>
+  static void run(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+    if constexpr (sizeof(T) == 2) run_halo_conv<T>(pass, t, s, stream);
   }
 };
 
@@ -62,6 +79,8 @@ constexpr ConvRung kRungs[] = {
     rung<ImplicitGemm>("implicit_gemm", "the product finds the windows itself"),
     rung<TensorCores>("tensor_cores", "the same on tensor cores"),
     rung<ChannelsInnermost>("channels_last", "the channels innermost, for copies of 16 bytes"),
+    rung<TapMajor>("tap_major", "the taps outside of the channels, for copies without divisions"),
+    rung<HaloOfTaps>("halo", "all taps read the same pixels in shared memory"),
 };
 
 }  // namespace

@@ -13,9 +13,13 @@ void run_direct_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s,
 /// float and the 16-bit floats, if fits_implicit_conv().
 template <class T>
 void run_implicit_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream);
-/// The 16-bit floats, if fits_channels_last_conv().
+/// The 16-bit floats, if fits_channels_last_conv<T>().
 template <class T>
 void run_channels_last_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream);
+template <class T>
+void run_halo_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream);
+/// If fits_channels_last_conv<float>().
+void run_tap_major_conv(ConvPass pass, const ConvTensors<float>& t, const ConvShape& s, Stream& stream);
 
 /// Returns Rung's function for the pass.
 template <class Rung, class T>

@@ -56,16 +56,18 @@ inline bool fits_implicit_conv(const ConvShape& s) {
          s.groups * *std::max_element(std::begin(lengths), std::end(lengths)) <= most;
 }
 
-inline constexpr int kChunk = 8;  ///< channels in 16 bytes of 16-bit floats
-/// Taps along an axis, of the rung with the channels innermost: a bit for each in half a word, and one that stays 0.
+template <class T>
+inline constexpr int kChunk = 16 / sizeof(T);  ///< channels in 16 bytes
+/// Taps along an axis, of the rungs from 5 on: a bit for each in half a word, and one that stays 0.
 inline constexpr int kMostTaps = 15;
 
-/// True if the rung with the channels innermost can count all its chunks in 31 bits, and the taps in a word's bits; and
-/// if the strides do not divide the input's gradient into too many products.
-inline bool fits_channels_last_conv(const ConvShape& s) {
+/// True if the rungs from 5 on can count all chunks of T in 31 bits, and the taps in a word's bits; and if the strides
+/// do not divide the input's gradient into too many products.
+template <class T>
+bool fits_channels_last_conv(const ConvShape& s) {
   constexpr std::int64_t most = 0x7fff0000, spare = 128;  // images beyond the last one, to which a tile may reach
   constexpr std::int64_t most_products = 16;
-  const std::int64_t x_chunks = ceil_div(s.inputs, kChunk), y_chunks = ceil_div(s.outputs, kChunk);
+  const std::int64_t x_chunks = ceil_div(s.inputs, kChunk<T>), y_chunks = ceil_div(s.outputs, kChunk<T>);
   const std::int64_t filters = std::max(s.outputs * x_chunks, s.inputs * y_chunks) * s.kernel();
   const std::int64_t images = (s.batch + spare) * std::max(s.in_plane() * x_chunks, s.out_plane() * y_chunks);
   return fits_implicit_conv(s) && std::max(s.kernel_h, s.kernel_w) <= kMostTaps &&

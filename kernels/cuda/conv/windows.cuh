@@ -5,6 +5,8 @@
 #include "kernels/cuda/indexing/divide.cuh"
 #include "kernels/cuda/matmul/operands.cuh"
 
+#include <numeric>
+
 namespace levin::kernels::cuda {
 
 /// A Divider of non-negative numbers of type int. A divisor of 0 counts as 1: it occurs only for empty tensors.
@@ -13,6 +15,48 @@ struct FastDivide : Divider {
   explicit FastDivide(std::int64_t d) : Divider(d < 1 ? 1 : static_cast<std::uint32_t>(d)) {}
   __device__ int quotient(int n) const { return static_cast<int>(Divider::quotient(static_cast<std::uint32_t>(n))); }
   __device__ int rest(int n, int of_quotient) const { return n - of_quotient * static_cast<int>(divisor); }
+};
+
+/// One axis of the windows of a product whose sums run over taps and channels. Tap p of the window of pixel i lies at
+/// first + i * step + p * tap, which may be outside of the `length` positions of the image.
+struct WindowAxis {
+  int pixels, first, step, tap, taps, length;
+  int filter_first = 0, filter_step = 1;  ///< tap p is the filter's tap filter_first + p * filter_step
+  int out_first = 0, out_step = 1;        ///< the result of pixel i lies at out_first + i * out_step
+
+  /// Every position is a pixel, without a tap.
+  static WindowAxis all(int length) { return {length, 0, 1, 0, 0, length}; }
+  static WindowAxis forward(int in, int out, int kernel, int stride, int padding, int dilation) {
+    return {out, -padding, stride, dilation, kernel, in};
+  }
+  /// The input's gradient at the positions `rest`, `rest` + stride, ... The outputs that read them do so with every
+  /// filter_step-th tap only, and lie side by side.
+  static WindowAxis backward(int in, int out, int kernel, int stride, int padding, int dilation, int rest) {
+    const int every = stride / std::gcd(stride, dilation);
+    int tap = 0;
+    while (tap < kernel && (rest + padding - tap * dilation) % stride != 0) ++tap;
+    WindowAxis a{static_cast<int>(ceil_div(in - rest, stride)), 0, 1, 0, 0, out};
+    a.out_first = rest, a.out_step = stride;
+    if (tap == kernel) return a;
+    a.first = (rest + padding - tap * dilation) / stride, a.tap = -(every * dilation / stride);
+    a.taps = static_cast<int>(ceil_div(kernel - tap, every));
+    a.filter_first = tap, a.filter_step = every;
+    return a;
+  }
+
+  /// Returns a bit for each tap that lies within the image, for the window that begins at `position`.
+  __device__ std::uint32_t inside(int position) const {
+    if (tap == 1 || tap == -1) {
+      const int first = tap == 1 ? -position : position - length + 1, end = tap == 1 ? length - position : position + 1;
+      const int begin = first < 0 ? 0 : first, last = end < taps ? end : taps;
+      return begin < last ? (1u << last) - (1u << begin) : 0;
+    }
+    std::uint32_t bits = 0;
+    for (int p = 0; p < taps; ++p, position += tap) {
+      if (position >= 0 && position < length) bits |= 1u << p;
+    }
+    return bits;
+  }
 };
 
 /// A position in an image: the offset of its plane, and a row and a column that may lie outside.

@@ -24,15 +24,18 @@ struct HalfTile {
 
   /// Returns the offset of the chunk that begins at (row, column).
   __device__ static int at(int row, int column) {
-    const int chunk = Swizzled ? column / 8 ^ row % 8 : column / 8;
-    return row * kColumns + chunk * 8;
+    const unsigned r = row, chunk = column / 8u;  // unsigned, so that the divisions are single instructions
+    return static_cast<int>(r * kColumns + (Swizzled ? chunk ^ r % 8 : chunk) * 8);
   }
 
-  /// Loads the fragment of A for lines [line, line + 16) and steps [step, step + 16).
+  /// Returns at(row, column + 16 * s) from at(row, column), where column is 0 or 8: all steps share the row's address.
+  __device__ static int moved(int offset, int s) { return Swizzled ? offset ^ s * 16 : offset + s * 16; }
+
+  /// Loads the fragment of A for lines [line, line + 16) and steps [step, step + 16), where 16 divides step.
   __device__ static void load_a(std::uint32_t (&r)[4], const T* tile, int line, int step) {
     const int lane = ptx::lane_id();
     if constexpr (layout == Layout::along_k) {
-      ptx::ldmatrix_x4(r, tile + at(line + lane % 16, step + lane / 16 * 8));
+      ptx::ldmatrix_x4(r, tile + moved(at(line + lane % 16, lane / 16 * 8), step / 16));
     } else {
       ptx::ldmatrix_x4_trans(r, tile + at(step + lane % 8 + lane / 16 * 8, line + lane / 8 % 2 * 8));
     }
@@ -41,7 +44,7 @@ struct HalfTile {
   __device__ static void load_b(std::uint32_t (&r)[4], const T* tile, int line, int step) {
     const int lane = ptx::lane_id();
     if constexpr (layout == Layout::along_k) {
-      ptx::ldmatrix_x4(r, tile + at(line + lane % 8 + lane / 16 * 8, step + lane / 8 % 2 * 8));
+      ptx::ldmatrix_x4(r, tile + moved(at(line + lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8), step / 16));
     } else {
       ptx::ldmatrix_x4_trans(r, tile + at(step + lane % 16, line + lane / 16 * 8));
     }
@@ -188,13 +191,14 @@ struct WarpSums {
     const int first_row = place.row * Tiles::kM + row + g;
     const int first_column = place.column * Tiles::kN + column + 2 * t;
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kRowTiles; ++i) {
+    for (int j = 0; j < kColumnTiles; ++j) {
+      const auto columns = columns_of<2>(out, place, first_column + j * 8);
       LEVIN_PRAGMA_UNROLL
-      for (int j = 0; j < kColumnTiles; ++j) {
+      for (int i = 0; i < kRowTiles; ++i) {
         LEVIN_PRAGMA_UNROLL
         for (int half = 0; half < 2; ++half) {
           const float two[2] = {sums[i][j][2 * half], sums[i][j][2 * half + 1]};
-          out.write(place, first_row + i * 16 + half * 8, first_column + j * 8, two);
+          columns.write(first_row + i * 16 + half * 8, two);
         }
       }
     }

@@ -13,6 +13,28 @@ struct TilePlace {
   int row, column;  ///< in units of tiles
 };
 
+/// N neighbouring columns of a tile, to which an epilogue stores one row after the other. An epilogue that computes the
+/// addresses of its columns has a member type Columns<N> instead.
+template <int N, class Out>
+struct TileColumns {
+  const Out& out;
+  const TilePlace& place;
+  int column;
+
+  template <class Sum>
+  __device__ void write(int row, const Sum (&sums)[N]) const {
+    out.write(place, row, column, sums);
+  }
+};
+template <int N, class Out>
+__device__ auto columns_of(const Out& out, const TilePlace& place, int column) {
+  if constexpr (requires { typename Out::template Columns<N>; }) {
+    return typename Out::template Columns<N>(out, place, column);
+  } else {
+    return TileColumns<N, Out>{out, place, column};
+  }
+}
+
 /// The numbered tiles of a batch of products. `group` rows of tiles are traversed together, column by column, so that
 /// blocks that run at the same time share rows of A and columns of B in L2; 1 traverses row by row.
 struct TileGrid {

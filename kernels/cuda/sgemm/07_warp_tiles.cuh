@@ -37,9 +37,14 @@ struct WarpTiles {
   __device__ void write(const Out& out, const TilePlace& place, int first_row, int first_column,
                         const float (&sums)[kRows][kColumns]) const {
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kRows; ++i)
-      write_fours(out, place, first_row + row + i / 4 * kRowsApart + i % 4, first_column + column, kColumnsApart,
-                  sums[i]);
+    for (int v = 0; v < ColumnGroups; ++v) {
+      const auto columns = columns_of<4>(out, place, first_column + column + v * kColumnsApart);
+      LEVIN_PRAGMA_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const float four[4] = {sums[i][4 * v], sums[i][4 * v + 1], sums[i][4 * v + 2], sums[i][4 * v + 3]};
+        columns.write(first_row + row + i / 4 * kRowsApart + i % 4, four);
+      }
+    }
   }
 };
 

@@ -263,6 +263,9 @@ const Conv kChannelsLast[] = {
     {.batch = 1, .in = 8, .h = 17, .w = 18, .out = 8, .kernel_h = 15, .kernel_w = 15, .padding = 2},
     {.batch = 1, .in = 8, .h = 17, .w = 3, .out = 8, .kernel_h = 16, .kernel_w = 1},
     {.batch = 1, .in = 8, .h = 11, .w = 9, .out = 8, .kernel_h = 3, .kernel_w = 3, .stride_h = 5, .stride_w = 4},
+    // Three slabs of channels, of which the last one has a single chunk; a tile with several images.
+    {.batch = 3, .in = 136, .h = 5, .w = 7, .out = 16, .kernel_h = 3, .kernel_w = 2, .padding = 1},
+    {.batch = 4, .in = 8, .h = 6, .w = 5, .out = 72, .kernel_h = 2, .kernel_w = 3, .padding = 1, .dilation = 2},
 };
 
 }  // namespace
@@ -289,9 +292,11 @@ TEST_CASE("conv ladder: channels innermost") {
     const bool even = number++ % 2 == 0;
     if (!small_cases() || even) check(c, DType::f16, runs, 1);
     if (!small_cases() || !even) check(c, DType::bf16, runs, 1);
+    check(c, DType::f32, runs, 2);  // without the columns as well
   }
-  CHECK(runs["channels_last"] == 3 * (small_cases() ? 14 : 28));
-  CHECK(runs["tensor_cores"] == 3 * (small_cases() ? 16 : 32));
+  for (const char* rung : {"channels_last", "halo"}) CHECK(runs[rung] == 3 * (small_cases() ? 16 : 32));
+  CHECK(runs["tensor_cores"] == 3 * (small_cases() ? 18 : 36));
+  CHECK(runs["tap_major"] == 3 * 16);
 }
 
 TEST_CASE("conv ladder: an empty batch, and no channels") {

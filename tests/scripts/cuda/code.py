@@ -28,6 +28,8 @@ SHIPPED = [
     ("hgemm_any_operand", [HALF_PRODUCT, MATRIX_LOAD]),
     ("hgemm_warpgroups", [GROUP_PRODUCT, ASYNC_COPY]),
     ("conv_channels_last", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
+    ("conv_tap_major", [ASYNC_COPY]),
+    ("conv_halo", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
     ("flash_forward_float", []),
     ("flash_keys_float", []),
     ("flash_queries_float", []),
