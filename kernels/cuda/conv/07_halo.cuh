@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, kHaloResident)
   T* window = filters + kHaloStages * Tiles::A::kElements;
   const TilePlace place = grid.at(blockIdx.x);
   const HaloLoads<Tiles> loads(p, halo, place);
-  const int slabs = p.k == 0 ? 0 : ceil_div(static_cast<int>(p.chunks.divisor), Tiles::kDepth / kChunk<T>);
+  const int slabs = p.k == 0 ? 0 : static_cast<int>(ceil_div(p.chunks.divisor, Tiles::kDepth / kChunk<T>));
 
   HaloStep fetched, step;
   const auto fetch_filters = [&](int stage) {  // an empty group keeps the count when none are left

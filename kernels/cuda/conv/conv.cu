@@ -20,10 +20,13 @@ bool fills_slabs(ConvPass pass, const ConvShape& s) {
   return pass != ConvPass::backward_weight && s.kernel() > 1 && ceil_div(channels, 64) * 64 * 3 <= channels * 4;
 }
 
-/// True if rung 6's tiles fill a large device, and few of the numbers that they multiply are zeros.
+/// True if rung 6's tiles fill a large device, and few of the numbers that they multiply are zeros. The weight's
+/// gradient must also be worth two more launches.
 bool fills_float_tiles(ConvPass pass, const ConvShape& s) {
-  constexpr std::int64_t multiprocessors = 132;
-  if (pass == ConvPass::backward_weight) return s.inputs >= 3 && s.outputs >= 3;
+  constexpr std::int64_t multiprocessors = 132, worth_copies = std::int64_t{1} << 27;  // 9 us of products on an H100
+  if (pass == ConvPass::backward_weight) {
+    return s.inputs >= 3 && s.outputs >= 3 && s.batch * s.y_image() * s.taps() >= worth_copies;
+  }
   const bool forward = pass == ConvPass::forward;
   const std::int64_t rows = forward ? s.outputs : s.inputs;
   const std::int64_t pixels = forward ? s.out_plane() : s.in_plane() / (std::int64_t{s.stride_h} * s.stride_w);

@@ -47,9 +47,10 @@ struct WindowAxis {
   /// Returns a bit for each tap that lies within the image, for the window that begins at `position`.
   __device__ std::uint32_t inside(int position) const {
     if (tap == 1 || tap == -1) {
-      const int first = tap == 1 ? -position : position - length + 1, end = tap == 1 ? length - position : position + 1;
-      const int begin = first < 0 ? 0 : first, last = end < taps ? end : taps;
-      return begin < last ? (1u << last) - (1u << begin) : 0;
+      const int before = tap == 1 ? -position : position - length + 1;  // taps that lie in front of the image
+      const int behind = tap == 1 ? length - position : position + 1;
+      const int begin = before < 0 ? 0 : before, end = behind < taps ? behind : taps;
+      return begin < end ? (1u << end) - (1u << begin) : 0;
     }
     std::uint32_t bits = 0;
     for (int p = 0; p < taps; ++p, position += tap) {
