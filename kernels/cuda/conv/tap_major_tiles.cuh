@@ -22,7 +22,7 @@ struct FloatTile {
 /// twice as wide, need 25 to 40 % more time on an H100.
 struct FloatConvTiles {
   using T = float;
-  using Warps = FloatWarps<64, 128, 2, 2, 4>;
+  using Warps = FloatWarps<64, 128, 2, 2>;
   static constexpr int kM = Warps::kM, kN = Warps::kN, kDepth = Warps::kDepth, kThreads = Warps::kThreads;
   using A = FloatTile<kM, kDepth>;
   using B = FloatTile<kN, kDepth>;

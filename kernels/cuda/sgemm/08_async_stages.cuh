@@ -13,12 +13,12 @@
 namespace levin::kernels::cuda {
 
 /// Multiplies tiles on the CUDA cores.
-template <int M, int N, int RowGroups, int ColumnGroups, int Resident>
+template <int M, int N, int RowGroups, int ColumnGroups>
 struct FloatWarps {
   using Tiles = WarpTiles<M, N, RowGroups, ColumnGroups>;
   static constexpr int kM = M, kN = N, kDepth = 16, kThreads = Tiles::kThreads;
-  static constexpr int kResident = Resident;  // minimum of blocks per multiprocessor, which limits the registers
-  static constexpr int kPad = 4;              // 8 steps x 4 lines stored by a warp use all 32 banks
+  static constexpr int kResident = kThreads == 256 ? 2 : 4;  // minimum of blocks per multiprocessor: 128 registers
+  static constexpr int kPad = 4;                             // 8 steps x 4 lines stored by a warp use all 32 banks
   Tiles own;
   float sums[Tiles::kRows][Tiles::kColumns] = {};
 
@@ -135,8 +135,8 @@ __global__ void __launch_bounds__(Warps::kThreads, Warps::kResident)
   warps.write(out, place, row, column);
 }
 
-using LargeFloatWarps = FloatWarps<128, 128, 2, 2, 2>;  // 256 threads
-using SmallFloatWarps = FloatWarps<64, 64, 1, 2, 4>;    // 128 threads
+using LargeFloatWarps = FloatWarps<128, 128, 2, 2>;  // 256 threads
+using SmallFloatWarps = FloatWarps<64, 64, 1, 2>;    // 128 threads
 inline constexpr int kFloatStages = 3;
 
 /// If K is split, the sums of its parts lie in `scratch`, which outlives the launch.
