@@ -5,7 +5,7 @@ expensive compilations; and the cost of `#include <levin/levin.h>` in a program.
   tools/build_cost.py [--preset P] [--update] [TARGET...]
   tools/build_cost.py --umbrella FOLDER    prints the compiler's memory (MB) for that include; FOLDER is configured
 
-Builds the targets (default: mnist) in build/cost-P with the compiler cache off. --update writes the table into
+Builds the targets (default: mnist) in build/cost-P with the compiler cache off, sample programs as `./run` does. --update writes the table into
 docs/building.md. As a compiler launcher (--record FILE COMMAND...) it appends one line per compilation to FILE."""
 import argparse
 import collections
@@ -50,6 +50,11 @@ def module_of(output):
     return next((p for p in parts if p in MODULES), "precompiled headers" if "cmake_pch" in output else "other")
 
 
+def simd_of(targets):
+    """Returns the LEVIN_SIMD with which `./run` configures a fresh folder for these targets."""
+    return "native" if all((ROOT / "examples" / target).is_dir() for target in targets) else "all"
+
+
 def build(preset, targets):
     """Builds `targets` in a fresh folder; returns wall and CPU seconds, and CPU seconds by object file."""
     folder = ROOT / "build" / f"cost-{preset}"
@@ -57,7 +62,7 @@ def build(preset, targets):
     log = folder.parent / f"cost-{preset}.tsv"
     log.unlink(missing_ok=True)
     environment = dict(os.environ, CCACHE_DISABLE="1")
-    subprocess.run(["cmake", "--preset", preset, "-B", str(folder),
+    subprocess.run(["cmake", "--preset", preset, "-B", str(folder), f"-DLEVIN_SIMD={simd_of(targets)}",
                     f"-DCMAKE_CXX_COMPILER_LAUNCHER={sys.executable};{__file__};--record;{log}"],
                    cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
     start, cpu = time.monotonic(), cpu_seconds()
@@ -107,8 +112,8 @@ def report(preset, targets, wall, cpu, files, include):
     for output, seconds in files.items():
         modules[module_of(output)] += seconds
         count[module_of(output)] += 1
-    rows = [f"`{' '.join(targets)}`, preset {preset}: {cpu:.0f} s of CPU time (user + system), {wall:.0f} s of wall time. "
-            f"{machine()}, {datetime.date.today()}.", "", "| module | CPU seconds | compilations |", "|---|---:|---:|"]
+    rows = [f"`{' '.join(targets)}`, preset {preset}, LEVIN_SIMD={simd_of(targets)}: {cpu:.0f} s of CPU time "
+            f"(user + system), {wall:.0f} s of wall time. {machine()}, {datetime.date.today()}.", "", "| module | CPU seconds | compilations |", "|---|---:|---:|"]
     rows += [f"| {name} | {seconds:.1f} | {count[name]} |" for name, seconds in modules.most_common()]
     rows += ["", "| most expensive compilations | CPU seconds |", "|---|---:|"]
     for output, seconds in sorted(files.items(), key=lambda item: -item[1])[:10]:

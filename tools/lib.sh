@@ -129,13 +129,16 @@ build_messages() {
 }
 
 # build PRESET TARGET...: configures if that was not done, or with other LEVIN_CMAKE_ARGS, or before the last change of
-# the presets, or without one of the targets; then builds.
+# the presets, or without one of the targets; then builds. With simd=native a folder that is not configured yet gets SIMD
+# kernels for this processor alone; any other build there adds those for the other instruction sets.
 build() {
-  local preset=$1 dir=build/$1 log=build/$1.log fresh=0
+  local preset=$1 dir=build/$1 log=build/$1.log fresh=0 args
   shift
+  if [ "${simd:-all}" = native ] && grep -qs '^LEVIN_SIMD:STRING=all' "$dir/CMakeCache.txt"; then simd=all; fi
+  args="-DLEVIN_SIMD=${simd:-all} ${LEVIN_CMAKE_ARGS:-}"
   mkdir -p build
   if [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ] ||
-    [ "$(cat "$dir/cmake_args" 2>/dev/null)" != "${LEVIN_CMAKE_ARGS:-}" ]; then
+    [ "$(cat "$dir/cmake_args" 2>/dev/null)" != "$args" ]; then
     fresh=1
   else
     for target in "$@"; do
@@ -144,8 +147,8 @@ build() {
   fi
   if [ "$fresh" = 1 ]; then
     say "configuring $dir"
-    cmake --preset "$preset" ${LEVIN_CMAKE_ARGS:-} >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "cmake failed; its output is in $log"; }
-    echo "${LEVIN_CMAKE_ARGS:-}" >"$dir/cmake_args"
+    cmake --preset "$preset" $args >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "cmake failed; its output is in $log"; }
+    echo "$args" >"$dir/cmake_args"
   fi
   local name="$*" messages
   [ ${#name} -le 40 ] || name="$# targets"

@@ -2,6 +2,7 @@
 
 #include <levin/core/allocator.h>
 #include <levin/core/parallel.h>
+#include <levin/core/simd_build.h>
 
 #include <fmt/format.h>
 
@@ -16,7 +17,9 @@ InstructionSets instruction_sets_of_this_processor() {
 #if defined(__x86_64__)
   return {.sse4_2 = __builtin_cpu_supports("sse4.2") != 0,
           .pclmul = __builtin_cpu_supports("pclmul") != 0,
-          .aes = __builtin_cpu_supports("aes") != 0};
+          .aes = __builtin_cpu_supports("aes") != 0,
+          .avx2 = __builtin_cpu_supports("avx2") != 0,
+          .avx512 = __builtin_cpu_supports("avx512bw") != 0};
 #else
   return {};
 #endif
@@ -24,7 +27,7 @@ InstructionSets instruction_sets_of_this_processor() {
 
 class CpuBackend final : public DeviceBackend {
  public:
-  CpuBackend() { require_instruction_sets(instruction_sets_of_this_processor()); }
+  CpuBackend() { require_instruction_sets(instruction_sets_of_this_processor(), LEVIN_SIMD); }
   std::string name() const override { return "cpu"; }
   int device_count() const override { return 1; }
   void* allocate(std::size_t bytes, Stream&) override { return cpu_allocator::allocate(bytes); }
@@ -51,7 +54,7 @@ class CpuBackend final : public DeviceBackend {
 
 }  // namespace
 
-void require_instruction_sets(const InstructionSets& present) {
+void require_instruction_sets(const InstructionSets& present, std::string_view simd) {
   std::string missing;
   if (!present.sse4_2) missing += " SSE4.2";
   if (!present.pclmul) missing += " PCLMUL";
@@ -61,6 +64,12 @@ void require_instruction_sets(const InstructionSets& present) {
         fmt::format("[cpu] this processor lacks{}, which the kernels need; use an x86-64 processor of 2011 or "
                     "later.",
                     missing));
+  if ((simd == "AVX2" && !present.avx2) || (simd == "AVX3" && !present.avx512)) {
+    throw DeviceError(
+        fmt::format("[cpu] this processor lacks {}, the only instruction set that this build has kernels for; "
+                    "configure it with -DLEVIN_SIMD=all for several processors.",
+                    simd == "AVX2" ? "AVX2" : "AVX-512"));
+  }
 }
 
 DeviceBackend& cpu_backend() {

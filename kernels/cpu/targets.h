@@ -1,9 +1,12 @@
 #pragma once
-// Instruction sets that the SIMD kernels are compiled for: SSE4, AVX2 and AVX-512 on x86. SSE4 is the baseline, since
-// Highway 1.0 has none between it and scalar emulation; core/src/cpu_backend.h rejects older processors. Builds with a
-// sanitizer have AVX2 alone where the compiler may use it (-march=haswell), else SSE4 and AVX2, since sanitizers take
-// minutes to compile the widest tiles. On 64-bit Arm it is NEON alone: the tiles are arrays of vectors, and C++ has no
-// arrays of SVE's vectors, whose size is unknown to the compiler. Include this header before <hwy/foreach_target.h>.
+// Instruction sets that the SIMD kernels are compiled for: SSE4, AVX2 and AVX-512 on x86. SSE4 is the baseline,
+// since Highway 1.0 has none between it and scalar emulation; core/src/cpu_backend.h rejects older processors.
+// Builds with a sanitizer have AVX2 alone where the compiler may use it (-march=haswell), else SSE4 and AVX2, since
+// sanitizers take minutes to compile the widest tiles. LEVIN_SIMD=native compiles them for one alone. On 64-bit Arm
+// it is NEON alone: the tiles are arrays of vectors, and C++ has no arrays of SVE's vectors, whose size is unknown
+// to the compiler. Include this header before <hwy/foreach_target.h>.
+#include <levin/core/simd_build.h>
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LEVIN_SANITIZED 1
 #elif defined(__has_feature)  // clang
@@ -12,7 +15,9 @@
 #endif
 #endif
 #if defined(__x86_64__) && !defined(HWY_BASELINE_TARGETS)
-#if defined(LEVIN_SANITIZED) && defined(__AVX2__)
+#if defined(LEVIN_SIMD_ONLY)
+#define HWY_BASELINE_TARGETS LEVIN_SIMD_ONLY
+#elif defined(LEVIN_SANITIZED) && defined(__AVX2__)
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #else
 #define HWY_BASELINE_TARGETS HWY_SSE4
@@ -21,6 +26,8 @@
 #ifndef HWY_DISABLED_TARGETS
 #if defined(__aarch64__)
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#elif defined(LEVIN_SIMD_ONLY)  // wider instruction sets have smaller numbers
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | (LEVIN_SIMD_ONLY - 1))
 #elif defined(LEVIN_SANITIZED)
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #else

@@ -8,11 +8,23 @@
 using namespace levin;
 
 TEST_CASE("a processor without the baseline's instruction sets is refused with their names") {
-  CHECK_NOTHROW(require_instruction_sets({}));
-  CHECK_THROWS_WITH_AS(require_instruction_sets({.pclmul = false}),
+  CHECK_NOTHROW(require_instruction_sets({}, "all"));
+  CHECK_THROWS_WITH_AS(require_instruction_sets({.pclmul = false}, "all"),
                        "[cpu] this processor lacks PCLMUL, which the kernels need; use an x86-64 processor of 2011 or "
                        "later.",
                        DeviceError);
-  CHECK_THROWS_WITH_AS(require_instruction_sets({.sse4_2 = false, .pclmul = false, .aes = false}),
+  CHECK_THROWS_WITH_AS(require_instruction_sets({.sse4_2 = false, .pclmul = false, .aes = false}, "all"),
                        doctest::Contains("lacks SSE4.2 PCLMUL AES, which"), DeviceError);
+  CHECK_NOTHROW(require_instruction_sets({.avx2 = false, .avx512 = false}, "all"));
+}
+
+TEST_CASE("a build for one instruction set refuses a processor without it") {
+  CHECK_NOTHROW(require_instruction_sets({.avx2 = false, .avx512 = false}, "SSE4"));
+  CHECK_NOTHROW(require_instruction_sets({.avx512 = false}, "AVX2"));
+  CHECK_THROWS_WITH_AS(require_instruction_sets({.avx2 = false}, "AVX2"),
+                       "[cpu] this processor lacks AVX2, the only instruction set that this build has kernels for; "
+                       "configure it with -DLEVIN_SIMD=all for several processors.",
+                       DeviceError);
+  CHECK_THROWS_WITH_AS(require_instruction_sets({.avx512 = false}, "AVX3"), doctest::Contains("lacks AVX-512, the"),
+                       DeviceError);
 }
