@@ -11,6 +11,8 @@
 
 #include <levin/core/parallel.h>
 
+#include <numeric>
+
 namespace levin::kernels::cpu {
 
 namespace detail {
@@ -35,17 +37,28 @@ struct GemmPlan {
     column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
-    a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step)));
+    a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step) && (g.a_rs != 1 || fits_l1(a_step))));
     constexpr int64_t few_blocks = 10;
-    b_in_place =
-        b_step != 0 && g.n >= ops.panel_width &&
-        (blocks.count <= 2 || (near_in_place && (near(b_step) || (blocks.count <= few_blocks && spread(b_step)))));
+    const bool few = blocks.count <= few_blocks;
+    const bool far_in_place = few && spread(b_step), near_b_in_place = near(b_step) && (few || fits_l1(b_step));
+    b_in_place = b_step != 0 && g.n >= ops.panel_width &&
+                 (blocks.count <= 2 || (near_in_place && (near_b_in_place || far_in_place)));
     share_a = column_tasks > 1 && !a_in_place;
     share_b = row_tasks > 1 && !b_in_place;
   }
   /// True if rows this many elements apart are less than a page apart. In place, those are as fast as packed ones, and
   /// packing is saved; farther ones fall into few sets of the caches and many pages, and are slower.
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
+  /// True if lines this many elements apart, one for each k of a chunk, stay in the first-level cache from one tile to
+  /// the next, as packed ones do: at least half of them, since packing takes time too. Lines 1 KiB apart, for example,
+  /// share four of its 64 sets. AVX-512's packed panels are too large to stay there, so that nothing is lost in place.
+  bool fits_l1(int64_t step) const {
+    constexpr int64_t line = 64, sets = 64, ways = 8;
+    const int64_t size = sizeof(T), bytes = step * size;
+    if (ops.lanes * size >= line) return true;
+    const int64_t used_sets = bytes % line == 0 ? sets / std::gcd(bytes / line, sets) : sets;
+    return 2 * used_sets * ways >= chunks.longest();
+  }
   /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading
   /// packed ones, but up to ten row blocks read them too rarely for packing to pay off.
   static bool spread(int64_t step) {
