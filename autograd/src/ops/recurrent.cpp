@@ -109,7 +109,7 @@ States make_states(const Plan& p, const RecurrentInputs& in, bool recorded) {
 }
 
 /// A copy with contiguous rows, which each step's product on the CPU can read in place: not a multiple of 1 KiB apart,
-/// since such rows would share few sets of the caches and be packed in each step.
+/// since such rows would share few sets of the caches and be packed in each step or read from a slower cache.
 Tensor rows_for_products(const Tensor& matrix) {
   const int64_t columns = matrix.size(1), row_bytes = columns * static_cast<int64_t>(size_of(matrix.dtype()));
   if (matrix.device() != kCpu || row_bytes % 1024 != 0) return contiguous(matrix);
@@ -175,7 +175,7 @@ Grads fused_gradients(Context& k, std::span<const Tensor> upstream) {
       const auto [y, c] = composed(p, in[0], {in[1], in[2], in[3], in[4]}, k.saved(5));
       return Tensors{y, c};
     });
-  const Tensor weight = dense(k.saved(3)), lengths = k.saved(5);
+  const Tensor weight = rows_for_products(k.saved(3)), lengths = k.saved(5);  // (gates, H)
   const States s{k.saved(6), k.saved(7), k.saved(8)};
   const TensorOptions type = like(weight);
   const Tensor g = upstream[0].defined() ? dense(upstream[0]) : zeros({p.steps, p.batch, p.hidden}, type);

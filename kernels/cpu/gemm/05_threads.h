@@ -38,11 +38,11 @@ struct GemmPlan {
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
     a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step) && (g.a_rs != 1 || fits_l1(a_step))));
-    constexpr int64_t few_blocks = 10;
-    const bool few = blocks.count <= few_blocks;
-    const bool far_in_place = few && spread(b_step), near_b_in_place = near(b_step) && (few || fits_l1(b_step));
+    constexpr int64_t few_blocks = 10, few_rows = 140;
+    const bool near_b = near(b_step) && (blocks.count <= few_blocks || fits_l1(b_step));
+    const bool spread_b = g.m <= few_rows && spread(b_step);
     b_in_place = b_step != 0 && g.n >= ops.panel_width &&
-                 (blocks.count <= 2 || (near_in_place && (near_b_in_place || far_in_place)));
+                 (blocks.count <= 2 || (near_in_place && (near_b || spread_b)));
     share_a = column_tasks > 1 && !a_in_place;
     share_b = row_tasks > 1 && !b_in_place;
   }
@@ -60,7 +60,7 @@ struct GemmPlan {
     return 2 * used_sets * ways >= chunks.longest();
   }
   /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading
-  /// packed ones, but up to ten row blocks read them too rarely for packing to pay off.
+  /// packed ones, but the blocks of 140 rows read them too rarely for packing to pay off.
   static bool spread(int64_t step) {
     const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
     return bytes % 1024 != 0 && bytes < 16384;
