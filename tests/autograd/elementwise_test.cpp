@@ -1,6 +1,8 @@
 // Properties of operations apart from their values: result types, results that alias, gradients at kinks, refused
 // edits.
 
+#include "support/tolerance.h"
+
 #include <levin/autograd/autograd.h>
 #include <levin/core/warning.h>
 
@@ -254,4 +256,19 @@ TEST_CASE("softshrink with lambda 0 is the identity, and its gradient at 0 is 0"
   const Tensor x = tensor<float>({-2, 0, 0.5}).requires_grad_(), y = softshrink(x, 0);
   CHECK(y.to_vector<float>() == std::vector<float>{-2, 0, 0.5});
   CHECK(gradient(x, y) == std::vector<double>{1, 0, 1});
+}
+
+TEST_CASE("xlogy and xlog1py are 0 where x is 0, and their gradient there is the logarithm where it exists") {
+  const Tensor x = tensor<double>({0, -0.0, 0, 0, 2}).requires_grad_();
+  const Tensor y = tensor<double>({4, 0.25, 0, -3, 1});
+  const auto with = [&](Tensor (*f)(const Tensor&, const Tensor&), const std::vector<double>& values,
+                        const std::vector<double>& gradients) {
+    const Tensor result = f(x, y);
+    CHECK(test::compare(result.detach(), values, {}) == "");
+    CHECK(test::compare(grad({result.sum()}, {x})[0], gradients, {}) == "");
+    CHECK(signbit(result).to_vector<bool>() == std::vector<bool>{false, false, false, false, false});
+  };
+  with(&xlogy, {0, 0, 0, 0, 0}, {std::log(4.0), std::log(0.25), 0, 0, 0});
+  with(&xlog1py, {0, 0, 0, 0, 2 * std::log1p(1.0)}, {std::log1p(4.0), std::log1p(0.25), 0, 0, std::log1p(1.0)});
+  CHECK(xlogy(zeros({2}, {.dtype = kHalf}), of(DType::f16)).dtype() == kHalf);
 }

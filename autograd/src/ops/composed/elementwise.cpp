@@ -63,8 +63,9 @@ Tensor logaddexp2(const Tensor& a, const Tensor& b) {
 }
 
 Tensor xlogy(const Tensor& a, const Tensor& b) {
-  const Tensor zero = logical_and(eq(a, 0), logical_not(isnan(b)));
-  return masked_fill(mul(a, log(where(zero, 1, b))), zero, 0);
+  const Tensor none = eq(a, 0), zero = logical_and(none, logical_or(le(b, 0), isposinf(b)));
+  const Tensor product = masked_fill(mul(a, log(where(zero, 1, b))), zero, 0);
+  return add(product, where(none, 0.0, -0.0).to(product.dtype()));  // 0 times a negative logarithm is +0
 }
 
 Tensor ldexp(const Tensor& a, const Tensor& b) {

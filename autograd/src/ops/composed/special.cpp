@@ -25,8 +25,9 @@ Tensor float_power(const Tensor& base, const Tensor& exponent) { return pow(base
 Tensor float_power(const Tensor& base, const Scalar& exponent) { return pow(base.to(kFloat64), exponent); }
 
 Tensor xlog1py(const Tensor& x, const Tensor& y) {
-  const Tensor zero = logical_and(eq(x, 0), logical_not(isnan(y)));
-  return where(zero, 0, mul(x, log1p(where(zero, 0, y))));
+  const Tensor none = eq(x, 0), zero = logical_and(none, logical_or(le(y, -1), isposinf(y)));
+  const Tensor product = masked_fill(mul(x, log1p(where(zero, 0, y))), zero, 0);
+  return add(product, where(none, 0.0, -0.0).to(product.dtype()));  // 0 times a negative logarithm is +0
 }
 
 Tensor entr(const Tensor& x) {
