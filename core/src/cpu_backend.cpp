@@ -56,20 +56,16 @@ class CpuBackend final : public DeviceBackend {
 
 void require_instruction_sets(const InstructionSets& present, std::string_view simd) {
   std::string missing;
+  const char* remedy = "use an x86-64 processor of 2011 or later";
   if (!present.sse4_2) missing += " SSE4.2";
   if (!present.pclmul) missing += " PCLMUL";
   if (!present.aes) missing += " AES";
-  if (!missing.empty())
-    throw DeviceError(
-        fmt::format("[cpu] this processor lacks{}, which the kernels need; use an x86-64 processor of 2011 or "
-                    "later.",
-                    missing));
   if ((simd == "AVX2" && !present.avx2) || (simd == "AVX3" && !present.avx512)) {
-    throw DeviceError(
-        fmt::format("[cpu] this processor lacks {}, the only instruction set that this build has kernels for; "
-                    "configure it with -DLEVIN_SIMD=all for several processors.",
-                    simd == "AVX2" ? "AVX2" : "AVX-512"));
+    missing = simd == "AVX2" ? " AVX2" : " AVX-512";
+    remedy = "this build has no others, but one with -DLEVIN_SIMD=all has";
   }
+  if (!missing.empty())
+    throw DeviceError(fmt::format("[cpu] this processor lacks{}, which the kernels need; {}.", missing, remedy));
 }
 
 DeviceBackend& cpu_backend() {

@@ -11,8 +11,6 @@
 
 #include <levin/core/parallel.h>
 
-#include <numeric>
-
 namespace levin::kernels::cpu {
 
 namespace detail {
@@ -55,9 +53,8 @@ struct GemmPlan {
   bool fits_l1(int64_t step) const {
     constexpr int64_t line = 64, sets = 64, ways = 8;
     const int64_t size = sizeof(T), bytes = step * size;
-    if (ops.lanes * size >= line) return true;
-    const int64_t used_sets = bytes % line == 0 ? sets / std::gcd(bytes / line, sets) : sets;
-    return 2 * used_sets * ways >= chunks.longest();
+    const int64_t used_sets = sets * line / std::clamp(bytes & -bytes, line, sets * line);  // by its power of two
+    return ops.lanes * size >= line || 2 * used_sets * ways >= chunks.longest();
   }
   /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading
   /// packed ones, but the blocks of 140 rows read them too rarely for packing to pay off.
