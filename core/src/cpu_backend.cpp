@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -27,7 +28,10 @@ InstructionSets instruction_sets_of_this_processor() {
 
 class CpuBackend final : public DeviceBackend {
  public:
-  CpuBackend() { require_instruction_sets(instruction_sets_of_this_processor(), LEVIN_SIMD); }
+  CpuBackend() {
+    const char* const limit = std::getenv("LEVIN_CPU_CAPABILITY");
+    require_instruction_sets(instruction_sets_of_this_processor(), LEVIN_SIMD, limit ? limit : "");
+  }
   std::string name() const override { return "cpu"; }
   int device_count() const override { return 1; }
   void* allocate(std::size_t bytes, Stream&) override { return cpu_allocator::allocate(bytes); }
@@ -54,7 +58,7 @@ class CpuBackend final : public DeviceBackend {
 
 }  // namespace
 
-void require_instruction_sets(const InstructionSets& present, std::string_view simd) {
+void require_instruction_sets(const InstructionSets& present, std::string_view simd, std::string_view limit) {
   std::string missing;
   const char* remedy = "use an x86-64 processor of 2011 or later";
   if (!present.sse4_2) missing += " SSE4.2";
@@ -66,6 +70,11 @@ void require_instruction_sets(const InstructionSets& present, std::string_view s
   }
   if (!missing.empty())
     throw DeviceError(fmt::format("[cpu] this processor lacks{}, which the kernels need; {}.", missing, remedy));
+  if ((simd != "all" && simd != "SSE4" && limit == "sse4") || (simd == "AVX3" && limit == "avx2")) {
+    throw ValueError(fmt::format("LEVIN_CPU_CAPABILITY is \"{}\", but this build has kernels for {} alone; configure "
+                                 "it with -DLEVIN_SIMD=all, or unset LEVIN_CPU_CAPABILITY.",
+                                 limit, simd));
+  }
 }
 
 DeviceBackend& cpu_backend() {

@@ -17,7 +17,8 @@ struct InstructionSets {
 };
 
 /// Throws DeviceError that names the instruction sets which `present` lacks and the kernels need. `simd` is the build's
-/// LEVIN_SIMD (cmake/simd_build.h.in).
-void require_instruction_sets(const InstructionSets& present, std::string_view simd);
+/// LEVIN_SIMD (cmake/simd_build.h.in). `limit` is LEVIN_CPU_CAPABILITY, or empty; ValueError if it forbids the only
+/// instruction set of such a build.
+void require_instruction_sets(const InstructionSets& present, std::string_view simd, std::string_view limit = "");
 
 }  // namespace levin
