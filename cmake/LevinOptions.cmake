@@ -10,7 +10,7 @@ option(LEVIN_STANDARD_HEADERS "Precompile the standard library's headers where f
 option(LEVIN_UNITY_TESTS "Compile the tests in batches" ${LEVIN_UNITY})
 option(LEVIN_STATIC "Programs load no shared library but libc's: for g++, without Gloo, fmt and spdlog as headers" OFF)
 set(LEVIN_CUDA OFF CACHE STRING "CUDA flavour: OFF, ON or EMULATE")
-set(LEVIN_SIMD all CACHE STRING "SIMD kernels: all (instruction sets, chosen at run time) or native (this processor's)")
+set(LEVIN_SIMD all CACHE STRING "Instruction sets of SIMD kernels: all (chosen at run time) or native")
 set(LEVIN_THREADS pool CACHE STRING "Backend of core::parallel_for: pool (threads of its own), openmp or serial")
 set(LEVIN_EMULATE_SANITIZER none CACHE STRING "What watches kernels in the emulator: none, address, memory or thread")
 set_property(CACHE LEVIN_CUDA PROPERTY STRINGS OFF ON EMULATE)
@@ -53,7 +53,8 @@ if(LEVIN_SIMD STREQUAL "native" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND
   if(macros MATCHES "__AVX512F__" AND macros MATCHES "__AVX512VL__" AND macros MATCHES "__AVX512DQ__" AND
       macros MATCHES "__AVX512BW__")
     set(LEVIN_SIMD_SETS AVX3)
-  elseif(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__" AND macros MATCHES "__F16C__" AND macros MATCHES "__BMI2__")
+  elseif(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__" AND macros MATCHES "__F16C__" AND
+      macros MATCHES "__BMI2__")
     set(LEVIN_SIMD_SETS AVX2)
   endif()
   set(LEVIN_SIMD_ONLY HWY_${LEVIN_SIMD_SETS})

@@ -5,8 +5,9 @@ expensive compilations; and the cost of `#include <levin/levin.h>` in a program.
   tools/build_cost.py [--preset P] [--update] [TARGET...]
   tools/build_cost.py --umbrella FOLDER    prints the compiler's memory (MB) for that include; FOLDER is configured
 
-Builds the targets (default: mnist) in build/cost-P with the compiler cache off, sample programs as `./run` does. --update writes the table into
-docs/building.md. As a compiler launcher (--record FILE COMMAND...) it appends one line per compilation to FILE."""
+Builds the targets (default: mnist) in build/cost-P with the compiler cache off, sample programs as `./run` does.
+--update writes the table into docs/building.md. As a compiler launcher (--record FILE COMMAND...) it appends one line
+per compilation to FILE."""
 import argparse
 import collections
 import datetime
@@ -113,7 +114,8 @@ def report(preset, targets, wall, cpu, files, include):
         modules[module_of(output)] += seconds
         count[module_of(output)] += 1
     rows = [f"`{' '.join(targets)}`, preset {preset}, LEVIN_SIMD={simd_of(targets)}: {cpu:.0f} s of CPU time "
-            f"(user + system), {wall:.0f} s of wall time. {machine()}, {datetime.date.today()}.", "", "| module | CPU seconds | compilations |", "|---|---:|---:|"]
+            f"(user + system), {wall:.0f} s of wall time. {machine()}, {datetime.date.today()}.", "",
+            "| module | CPU seconds | compilations |", "|---|---:|---:|"]
     rows += [f"| {name} | {seconds:.1f} | {count[name]} |" for name, seconds in modules.most_common()]
     rows += ["", "| most expensive compilations | CPU seconds |", "|---|---:|"]
     for output, seconds in sorted(files.items(), key=lambda item: -item[1])[:10]:

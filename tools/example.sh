@@ -5,7 +5,7 @@ name=$1
 shift
 group="packages_${name//-/_}"
 need $packages_build ${!group:-}
-simd=native # the other instruction sets take a sixth of the first build
+simd=native # kernels for the other instruction sets would lengthen the first build
 build release "$name"
 case $name in gpt | lstm) make_text ;; esac
 read -r LEVIN_STARTED _ </proc/uptime # the program reports its start-up time

@@ -132,10 +132,12 @@ build_messages() {
 # the presets, or without one of the targets; then builds. With simd=native a folder that is not configured yet gets SIMD
 # kernels for this processor alone; any other build there adds those for the other instruction sets.
 build() {
-  local preset=$1 dir=build/$1 log=build/$1.log fresh=0 args
+  local preset=$1 dir=build/$1 log=build/$1.log fresh=0 args=-DLEVIN_SIMD=all
   shift
-  if [ "${simd:-all}" = native ] && grep -qs '^LEVIN_SIMD:STRING=all' "$dir/CMakeCache.txt"; then simd=all; fi
-  args="-DLEVIN_SIMD=${simd:-all} ${LEVIN_CMAKE_ARGS:-}"
+  if [ "${simd:-all}" = native ] && ! grep -qs '^LEVIN_SIMD:STRING=all' "$dir/CMakeCache.txt"; then
+    args=-DLEVIN_SIMD=native
+  fi
+  args+=" ${LEVIN_CMAKE_ARGS:-}"
   mkdir -p build
   if [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ] ||
     [ "$(cat "$dir/cmake_args" 2>/dev/null)" != "$args" ]; then

@@ -29,8 +29,12 @@ InstructionSets instruction_sets_of_this_processor() {
 class CpuBackend final : public DeviceBackend {
  public:
   CpuBackend() {
-    const char* const limit = std::getenv("LEVIN_CPU_CAPABILITY");
-    require_instruction_sets(instruction_sets_of_this_processor(), LEVIN_SIMD, limit ? limit : "");
+    const InstructionSets present = instruction_sets_of_this_processor();
+    require_instruction_sets(present);
+    if constexpr (std::string_view(LEVIN_SIMD) != "all") {
+      const char* const limit = std::getenv("LEVIN_CPU_CAPABILITY");
+      require_only_instruction_set(LEVIN_SIMD, present, limit ? limit : "");
+    }
   }
   std::string name() const override { return "cpu"; }
   int device_count() const override { return 1; }
@@ -58,22 +62,29 @@ class CpuBackend final : public DeviceBackend {
 
 }  // namespace
 
-void require_instruction_sets(const InstructionSets& present, std::string_view simd, std::string_view limit) {
+void require_instruction_sets(const InstructionSets& present) {
   std::string missing;
-  const char* remedy = "use an x86-64 processor of 2011 or later";
   if (!present.sse4_2) missing += " SSE4.2";
   if (!present.pclmul) missing += " PCLMUL";
   if (!present.aes) missing += " AES";
-  if ((simd == "AVX2" && !present.avx2) || (simd == "AVX3" && !present.avx512)) {
-    missing = simd == "AVX2" ? " AVX2" : " AVX-512";
-    remedy = "this build has no others, but one with -DLEVIN_SIMD=all has";
-  }
   if (!missing.empty())
-    throw DeviceError(fmt::format("[cpu] this processor lacks{}, which the kernels need; {}.", missing, remedy));
-  if ((simd != "all" && simd != "SSE4" && limit == "sse4") || (simd == "AVX3" && limit == "avx2")) {
+    throw DeviceError(
+        fmt::format("[cpu] this processor lacks{}, which the kernels need; use an x86-64 processor of 2011 or "
+                    "later.",
+                    missing));
+}
+
+void require_only_instruction_set(std::string_view simd, const InstructionSets& present, std::string_view limit) {
+  const std::string_view name = simd == "AVX3" ? "AVX-512" : simd;
+  if ((simd == "AVX2" && !present.avx2) || (simd == "AVX3" && !present.avx512)) {
+    throw DeviceError(fmt::format("[cpu] this processor lacks {}, the only instruction set that this build has kernels "
+                                  "for; configure it with -DLEVIN_SIMD=all.",
+                                  name));
+  }
+  if ((simd != "SSE4" && limit == "sse4") || (simd == "AVX3" && limit == "avx2")) {
     throw ValueError(fmt::format("LEVIN_CPU_CAPABILITY is \"{}\", but this build has kernels for {} alone; configure "
                                  "it with -DLEVIN_SIMD=all, or unset LEVIN_CPU_CAPABILITY.",
-                                 limit, simd));
+                                 limit, name));
   }
 }
 

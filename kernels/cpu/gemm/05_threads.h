@@ -49,7 +49,7 @@ struct GemmPlan {
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
   /// True if lines this many elements apart, one for each k of a chunk, stay in the first-level cache from one tile to
   /// the next, as packed ones do: at least half of them, since packing takes time too. Lines 1 KiB apart, for example,
-  /// share four of its 64 sets. AVX-512's packed panels are too large to stay there, so that nothing is lost in place.
+  /// share four of its 64 sets. Packed panels of 64-byte vectors do not stay there either, so nothing is lost then.
   bool fits_l1(int64_t step) const {
     constexpr int64_t line = 64, sets = 64, ways = 8;
     const int64_t size = sizeof(T), bytes = step * size;

@@ -9,8 +9,8 @@
 // rate at which a cache or the memory delivers B. Gained over rung 5 on two cores: 1.3 times at 128, 1.1 at 256, 6
 // times for the gradient of one row by a weight (1024, 1024); nothing from 1024 on, where rows are a page apart. Dot
 // products of one row by a weight (512, 784) take 8 us on a Xeon, where transposing squares of B in registers took 24.
-// Rows that share few sets of a first-level cache of 32 KiB are packed after all: on a Zen 3 that is 1.25 times as fast
-// at 512 and up to 1.36 times for the gradients of weights, whose rows are 2 or 3 KiB apart.
+// Rows that share few sets of a first-level cache of 32 KiB are packed after all: on a Zen 3 that is 1.2 times as fast
+// at 512, and 1.2 to 1.36 times for gradients of weights whose rows are 2 or 3 KiB apart.
 
 #include "kernels/cpu/gemm/05_threads.h"
 

@@ -62,11 +62,19 @@ Tensor logaddexp2(const Tensor& a, const Tensor& b) {
   return add(maximum(a, b), div(log1p(exp2(neg(abs(difference(a, b))))), std::numbers::ln2));
 }
 
-Tensor xlogy(const Tensor& a, const Tensor& b) {
-  const Tensor none = eq(a, 0), zero = logical_and(none, logical_or(le(b, 0), isposinf(b)));
-  const Tensor product = masked_fill(mul(a, log(where(zero, 1, b))), zero, 0);
-  return add(product, where(none, 0.0, -0.0).to(product.dtype()));  // 0 times a negative logarithm is +0
+namespace {
+
+/// Computes x log_of(y), and 0 where x is 0 unless y is NaN. log_of is finite for finite y above `lowest`.
+Tensor times_logarithm(const Tensor& x, const Tensor& y, Tensor (*log_of)(const Tensor&), int64_t lowest) {
+  const Tensor none = eq(x, 0), zero = logical_and(none, logical_or(le(y, lowest), isposinf(y)));
+  const Tensor product = masked_fill(mul(x, log_of(where(zero, lowest + 1, y))), zero, 0);
+  return add(product, where(none, 0.0, -0.0).to(product.dtype()));  // 0 times a negative logarithm is -0
 }
+
+}  // namespace
+
+Tensor xlogy(const Tensor& a, const Tensor& b) { return times_logarithm(a, b, &log, 0); }
+Tensor xlog1py(const Tensor& x, const Tensor& y) { return times_logarithm(x, y, &log1p, -1); }
 
 Tensor ldexp(const Tensor& a, const Tensor& b) {
   const Tensor y = mul(a, pow(2.0, b));

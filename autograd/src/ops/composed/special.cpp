@@ -24,12 +24,6 @@ Tensor clamp_max(const Tensor& x, const Tensor& max) { return clamp(x, Tensor(),
 Tensor float_power(const Tensor& base, const Tensor& exponent) { return pow(base.to(kFloat64), exponent.to(kFloat64)); }
 Tensor float_power(const Tensor& base, const Scalar& exponent) { return pow(base.to(kFloat64), exponent); }
 
-Tensor xlog1py(const Tensor& x, const Tensor& y) {
-  const Tensor none = eq(x, 0), zero = logical_and(none, logical_or(le(y, -1), isposinf(y)));
-  const Tensor product = masked_fill(mul(x, log1p(where(zero, 0, y))), zero, 0);
-  return add(product, where(none, 0.0, -0.0).to(product.dtype()));  // 0 times a negative logarithm is +0
-}
-
 Tensor entr(const Tensor& x) {
   const Tensor inside = gt(x, 0);
   const Tensor outside = where(lt(x, 0), -std::numeric_limits<double>::infinity(), mul(x, -0.0));

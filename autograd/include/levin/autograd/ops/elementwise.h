@@ -50,7 +50,7 @@ Tensor copysign(const Tensor& a, const Tensor& b);
 /// log(e^a + e^b) and log2(2^a + 2^b), stable for large values.
 Tensor logaddexp(const Tensor& a, const Tensor& b);
 Tensor logaddexp2(const Tensor& a, const Tensor& b);
-/// a * log(b), and 0 where a is 0 unless b is NaN. There, the gradient of a is log(b) for positive b, else 0.
+/// a * log(b), and 0 where a is 0 unless b is NaN. There, the gradient of a is log(b) for b in (0, inf), else 0.
 Tensor xlogy(const Tensor& a, const Tensor& b);
 /// a * 2^b
 Tensor ldexp(const Tensor& a, const Tensor& b);
@@ -196,7 +196,7 @@ Tensor clamp_max(const Tensor& x, const Tensor& max);
 /// base^exponent in float64, as in PyTorch.
 Tensor float_power(const Tensor& base, const Tensor& exponent);
 Tensor float_power(const Tensor& base, const Scalar& exponent);
-/// x log(1 + y); 0 where x is 0 and y is a number. There, the gradient of x is log(1 + y) for y above -1, else 0.
+/// x log(1 + y); 0 where x is 0 and y is a number. There, the gradient of x is log(1 + y) for y in (-1, inf), else 0.
 Tensor xlog1py(const Tensor& x, const Tensor& y);
 /// -x log x; 0 at 0, -inf below.
 Tensor entr(const Tensor& x);
