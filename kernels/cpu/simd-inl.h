@@ -30,6 +30,9 @@ inline constexpr bool kExactMasks = true;
 inline constexpr bool kExactMasks = false;
 #endif
 
+/// Masked stores of AVX2 take many cycles on some processors, and SSE4 has none.
+inline constexpr bool kSlowMaskedStores = HWY_TARGET > HWY_AVX3;
+
 /// Loads the first `count` (at most a vector's) elements, with zero in the other lanes; reads nothing else.
 template <class T>
 HWY_INLINE SimdVec<T> load_part(const T* p, int64_t count) {

@@ -1,4 +1,4 @@
-// Pooling: ties, NaN and infinities, bits on any number of threads, byte and wide indices.
+// Pooling: ties, NaN and infinities, bits on any number of threads, byte and wide indices, the ends of tensors.
 
 #include <levin/autograd/autograd.h>
 #include <levin/core/parallel.h>
@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "on_every_target.h"
 #include "support/comparison.h"
 #include "support/tolerance.h"
 
@@ -75,6 +76,55 @@ TEST_CASE("max_pool2d: windows of 2 x 2 that the border cuts off, on planes of a
             whole.dx.narrow(2, 0, height).narrow(3, 0, width).contiguous().to_vector<float>());
       CHECK(max_pool2d(x, 2, {.ceil_mode = true}).to_vector<float>() == whole.y.to_vector<float>());
     }
+}
+
+TEST_CASE("max_pool2d: windows of 2 x 2 in several chunks, each of which ends where its rows end") {
+  manual_seed(26);
+  Stream stream(kCpu);
+  on_every_target([&] {
+    for (const int64_t width : {2, 3, 7, 8, 13, 14, 16, 17, 24, 31, 33, 40, 70}) {
+      const int64_t planes = 65, h = 15, ow = width / 2, oh = 7, sentinels = 32;  // as many rows as one chunk, and more
+      const kernels::PoolGeometry g{.planes = planes,
+                                    .h = h,
+                                    .w = width,
+                                    .oh = oh,
+                                    .ow = ow,
+                                    .kernel_h = 2,
+                                    .kernel_w = 2,
+                                    .stride_h = 2,
+                                    .stride_w = 2};
+      const int64_t outputs = planes * oh * ow, inputs = planes * h * width;
+      const Tensor x = randn({planes, h, width});
+      const Tensor y = full({outputs + sentinels}, 7.5f), dx = full({inputs + sentinels}, 7.5f);
+      const Tensor places = full({outputs + sentinels}, 77, {.dtype = kUInt8});
+      const Tensor inner_y = y.narrow(0, 0, outputs), inner_places = places.narrow(0, 0, outputs);
+      kernels::max_pool2d({inner_y.tensor_view(), inner_places.tensor_view(), x.tensor_view(), g}, stream);
+      const Tensor dy = arange(1, outputs + 1, 1, {.dtype = kFloat});
+      kernels::max_pool2d_backward(
+          {dx.narrow(0, 0, inputs).tensor_view(), dy.tensor_view(), inner_places.tensor_view(), g}, stream);
+
+      const auto from = x.to_vector<float>(), found = y.to_vector<float>(), gradient = dx.to_vector<float>();
+      const auto chosen = places.to_vector<std::uint8_t>();
+      std::vector<float> expected(from.size(), 0.0f);
+      int64_t wrong = 0;
+      for (int64_t o = 0; o < outputs; ++o) {
+        const int64_t first = o / (oh * ow) * h * width + o / ow % oh * 2 * width + o % ow * 2;
+        std::size_t best = static_cast<std::size_t>(first);
+        for (const int64_t other : {first + 1, first + width, first + width + 1})
+          if (from[static_cast<std::size_t>(other)] > from[best]) best = static_cast<std::size_t>(other);
+        const int64_t step = static_cast<int64_t>(best) - first, place = step >= width ? 2 + step - width : step;
+        wrong += found[static_cast<std::size_t>(o)] != from[best] || chosen[static_cast<std::size_t>(o)] != place;
+        expected[best] = static_cast<float>(o + 1);
+      }
+      INFO("width ", width);
+      CHECK(wrong == 0);
+      CHECK(std::vector<float>(gradient.begin(), gradient.end() - sentinels) == expected);
+      CHECK(std::vector<float>(found.end() - sentinels, found.end()) == std::vector<float>(sentinels, 7.5f));
+      CHECK(std::vector<float>(gradient.end() - sentinels, gradient.end()) == std::vector<float>(sentinels, 7.5f));
+      CHECK(std::vector<std::uint8_t>(chosen.end() - sentinels, chosen.end()) ==
+            std::vector<std::uint8_t>(sentinels, std::uint8_t{77}));
+    }
+  });
 }
 
 TEST_CASE("max_pool2d: every gradient goes to an element with the maximal value") {

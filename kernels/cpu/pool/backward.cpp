@@ -27,8 +27,8 @@ HWY_INLINE SimdVec<T> load_codes(const uint8_t* p, int64_t count) {
   const hn::Rebind<uint8_t, Simd<T>> bytes;
   const hn::Rebind<int32_t, Simd<T>> d32;
 #if HWY_TARGET <= HWY_AVX3
-  const auto narrow = count < kLanes<T> ? hn::MaskedLoad(hn::FirstN(bytes, static_cast<size_t>(count)), bytes, p)
-                                        : hn::LoadU(bytes, p);
+  const auto narrow =
+      count < kLanes<T> ? hn::MaskedLoad(hn::FirstN(bytes, static_cast<size_t>(count)), bytes, p) : hn::LoadU(bytes, p);
 #else
   HWY_ALIGN uint8_t lanes[kLanes<T>] = {};
   if (count < kLanes<T>)
@@ -36,8 +36,10 @@ HWY_INLINE SimdVec<T> load_codes(const uint8_t* p, int64_t count) {
   const auto narrow = hn::LoadU(bytes, count < kLanes<T> ? lanes : p);
 #endif
   const auto whole = hn::PromoteTo(d32, narrow);
-  if constexpr (sizeof(T) == 8) return hn::PromoteTo(d, whole);
-  else return hn::ConvertTo(d, whole);
+  if constexpr (sizeof(T) == 8)
+    return hn::PromoteTo(d, whole);
+  else
+    return hn::ConvertTo(d, whole);
 }
 
 /// Stores the first `count` of two vectors' elements, a[0], b[0], a[1], b[1] and so on.
@@ -56,26 +58,34 @@ HWY_INLINE void store_interleaved(SimdVec<T> a, SimdVec<T> b, T* p, int64_t coun
   }
 }
 
-/// Handles adjacent 2 x 2 windows: every element of dx is written once.
+/// Handles the adjacent 2 x 2 windows of planes [0, planes): every element of dx is written. What a vector writes
+/// beyond its row, the next rows overwrite.
 template <class T>
-void unpool_2x2(const PoolGeometry& g, const T* dy, const uint8_t* indices, T* dx) {
+void unpool_2x2(const PoolGeometry& g, int64_t planes, const T* dy, const uint8_t* indices, T* dx) {
   const Simd<T> d;
-  for (int64_t i = 0; i < g.oh; ++i, dy += g.ow, indices += g.ow) {
-    T* upper = dx + 2 * i * g.w;
-    T* lower = upper + g.w;
-    for (int64_t j = 0; j < g.ow; j += kLanes<T>) {
-      const int64_t count = std::min(kLanes<T>, g.ow - j);
-      const auto grad = count == kLanes<T> ? hn::LoadU(d, dy + j) : load_part(dy + j, count);
-      const auto code = load_codes<T>(indices + j, count);
-      const auto at = [&](int place) HWY_ATTR {
-        return hn::IfThenElseZero(hn::Eq(code, hn::Set(d, static_cast<T>(place))), grad);
-      };
-      store_interleaved(at(0), at(1), upper + 2 * j, 2 * count);
-      store_interleaved(at(2), at(3), lower + 2 * j, 2 * count);
+  const T* const dy_end = dy + planes * g.oh * g.ow;
+  for (int64_t plane = 0; plane < planes; ++plane, dx += g.h * g.w) {
+    for (int64_t i = 0; i < g.oh; ++i, dy += g.ow, indices += g.ow) {
+      T* upper = dx + 2 * i * g.w;
+      T* lower = upper + g.w;
+      for (int64_t at = 0; at < g.ow; at += kLanes<T>) {
+        // A row's last vector overlaps the one before it.
+        const int64_t j = g.ow >= kLanes<T> ? std::min(at, g.ow - kLanes<T>) : at;
+        // Where dy has room for a vector, dx has room for two.
+        const bool room = dy_end - (dy + j) >= kLanes<T>;
+        const int64_t count = room ? kLanes<T> : g.ow - j;
+        const auto grad = room ? hn::LoadU(d, dy + j) : load_part(dy + j, count);
+        const auto code = load_codes<T>(indices + j, count);
+        const auto at_place = [&](int place) HWY_ATTR {
+          return hn::IfThenElseZero(hn::Eq(code, hn::Set(d, static_cast<T>(place))), grad);
+        };
+        store_interleaved(at_place(0), at_place(1), upper + 2 * j, 2 * count);
+        store_interleaved(at_place(2), at_place(3), lower + 2 * j, 2 * count);
+      }
+      if (g.w % 2) upper[g.w - 1] = lower[g.w - 1] = T(0);
     }
-    if (g.w % 2) upper[g.w - 1] = lower[g.w - 1] = T(0);
+    if (g.h % 2) std::fill_n(dx + (g.h - 1) * g.w, g.w, T(0));
   }
-  if (g.h % 2) std::fill_n(dx + (g.h - 1) * g.w, g.w, T(0));
 }
 
 template <class T>
@@ -85,10 +95,9 @@ bool try_2x2(const MaxPool2dBackwardArgs& a) {
                     g.padding_w == 0 && g.dilation_h == 1 && g.dilation_w == 1 && g.oh == g.h / 2 && g.ow == g.w / 2;
   if (!fits) return false;
   parallel_for(0, g.planes, plane_grain(g), [&](int64_t b, int64_t e) {
-    for (int64_t plane = b; plane < e; ++plane)
-      unpool_2x2(g, static_cast<const T*>(a.dy.pointer) + plane * g.oh * g.ow,
-                 static_cast<const uint8_t*>(a.indices.pointer) + plane * g.oh * g.ow,
-                 static_cast<T*>(a.dx.pointer) + plane * g.h * g.w);
+    unpool_2x2(g, e - b, static_cast<const T*>(a.dy.pointer) + b * g.oh * g.ow,
+               static_cast<const uint8_t*>(a.indices.pointer) + b * g.oh * g.ow,
+               static_cast<T*>(a.dx.pointer) + b * g.h * g.w);
   });
   return true;
 }

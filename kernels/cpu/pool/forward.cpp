@@ -58,6 +58,13 @@ Inner vector_outputs(const PoolGeometry& g) {
   return inner_outputs(g.ow, g.w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
 }
 
+/// Returns where the vector of outputs from `at` on begins: a row's last one overlaps the one before it.
+template <class T>
+HWY_INLINE int64_t vector_start(const Inner& inner, int64_t at) {
+  const auto [begin, end] = inner;
+  return end - begin >= kLanes<T> ? std::min(at, end - kLanes<T>) : at;
+}
+
 template <class T, class V>
 HWY_INLINE void store_some(V v, T* p, int64_t count) {
   if (count == kLanes<T>) {
@@ -73,12 +80,16 @@ HWY_INLINE void store_codes(SimdVec<T> codes, I* p, int64_t count) {
   const hn::Rebind<I, Simd<T>> d;
   const hn::Rebind<int32_t, Simd<T>> d32;
   const auto whole = [&] {
-    if constexpr (sizeof(T) == 8) return hn::DemoteTo(d32, codes);
-    else return hn::ConvertTo(d32, codes);
+    if constexpr (sizeof(T) == 8)
+      return hn::DemoteTo(d32, codes);
+    else
+      return hn::ConvertTo(d32, codes);
   }();
   const auto narrow = [&] {
-    if constexpr (sizeof(I) == 4) return whole;
-    else return hn::DemoteTo(d, whole);
+    if constexpr (sizeof(I) == 4)
+      return whole;
+    else
+      return hn::DemoteTo(d, whole);
   }();
   if (count == kLanes<T>) return hn::StoreU(narrow, d, p);
 #if HWY_TARGET <= HWY_AVX3
@@ -120,9 +131,8 @@ HWY_INLINE void take_better(SimdVec<T> v, int64_t place, SimdVec<T>& best, SimdV
   if constexpr (kIndices) code = hn::IfThenElse(better, hn::Set(d, static_cast<T>(place)), code);
 }
 
-/// Computes one row of outputs; kColumns is the window's width, 0 for any. `indices` may be null, and is so without
-/// kIndices.
-template <int64_t kStride, int64_t kColumns, bool kIndices, class T, class I>
+/// Computes one row of outputs; kColumns is the window's width, 0 for any. `indices` may be null.
+template <int64_t kStride, int64_t kColumns, class T, class I>
 HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plane, int64_t i, T* y, I* indices) {
   const Simd<T> d;
   const int64_t columns = kColumns ? kColumns : g.kernel_w;
@@ -130,19 +140,18 @@ HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plan
   const WindowRange rows(top, g.kernel_h, g.dilation_h, g.h);
   const auto [begin, end] = inner;
   for (int64_t j = 0; j < begin; ++j) max_one(g, plane, rows, i, j, y, indices);
-  for (int64_t j = begin; j < end; j += kLanes<T>) {
-    const int64_t count = std::min(kLanes<T>, end - j);
+  for (int64_t at = begin; at < end; at += kLanes<T>) {
+    const int64_t j = vector_start<T>(inner, at), count = std::min(kLanes<T>, end - j);
     auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
     auto code = hn::Set(d, static_cast<T>(rows.begin * columns));
     for (int64_t p = rows.begin; p < rows.end; ++p) {
       const T* row = plane + (top + p * g.dilation_h) * g.w + j * g.stride_w - g.padding_w;
       each_column<kStride>(row, columns, g.dilation_w, count, [&](int64_t q, SimdVec<T> v) HWY_ATTR {
-        take_better<kIndices, T>(v, p * columns + q, best, code);
+        take_better<true, T>(v, p * columns + q, best, code);
       });
     }
     store_some(best, y + j, count);
-    if constexpr (kIndices)
-      if (indices) store_codes<I, T>(code, indices + j, count);
+    if (indices) store_codes<I, T>(code, indices + j, count);
   }
   for (int64_t j = end; j < g.ow; ++j) max_one(g, plane, rows, i, j, y, indices);
 }
@@ -157,8 +166,8 @@ HWY_INLINE void for_rows(const PoolGeometry& g, const T* x, int64_t begin, int64
   }
 }
 
-template <int64_t kStride, int64_t kColumns, bool kIndices, class T, class I>
-void max_rows_typed(const MaxPool2dArgs& a) {
+template <int64_t kStride, int64_t kColumns, class T, class I>
+void max_rows(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
   const T* x = static_cast<const T*>(a.x.pointer);
   T* y = static_cast<T*>(a.y.pointer);
@@ -166,22 +175,36 @@ void max_rows_typed(const MaxPool2dArgs& a) {
   const Inner inner = vector_outputs<kStride>(g);
   parallel_for(0, g.planes * g.oh, row_grain(g), [&](int64_t b, int64_t e) {
     for_rows(g, x, b, e, [&](const T* plane, int64_t i, int64_t row) HWY_ATTR {
-      max_row<kStride, kColumns, kIndices>(g, inner, plane, i, y + row * g.ow,
-                                           indices ? indices + row * g.ow : nullptr);
+      max_row<kStride, kColumns>(g, inner, plane, i, y + row * g.ow, indices ? indices + row * g.ow : nullptr);
     });
   });
 }
 
-/// True for windows of 2 x 2 side by side, none cut off, whose outputs of a row fit into one vector.
-template <class T>
-bool is_narrow(const PoolGeometry& g) {
-  return kExactMasks && g.kernel_h == 2 && g.stride_h == 2 && g.dilation_h == 1 && g.padding_h == 0 &&
-         g.padding_w == 0 && 2 * g.oh <= g.h && 2 * g.ow <= g.w && g.ow <= kLanes<T>;
+/// True for windows of 2 x 2 side by side, none cut off.
+bool is_2x2(const PoolGeometry& g) {
+  return kExactMasks && g.kernel_h == 2 && g.kernel_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.dilation_h == 1 &&
+         g.dilation_w == 1 && g.padding_h == 0 && g.padding_w == 0 && 2 * g.oh <= g.h && 2 * g.ow <= g.w;
 }
 
-/// Does the work of max_rows_typed on narrow planes in half of the time, since all rows have the same masks.
+/// Computes the vector of outputs whose windows begin at `top`, in two vectors of each row that load(address) and
+/// load_next(address) read; store(best, code) takes the results.
+template <bool kIndices, class T, class Load, class LoadNext, class Store>
+HWY_INLINE void max_vector_2x2(const PoolGeometry& g, const T* top, Load&& load, LoadNext&& load_next, Store&& store) {
+  const Simd<T> d;
+  const T* const bottom = top + g.w;
+  const auto top_low = load(top), top_high = load_next(top + kLanes<T>);
+  const auto bottom_low = load(bottom), bottom_high = load_next(bottom + kLanes<T>);
+  auto best = hn::ConcatEven(d, top_high, top_low), code = hn::Zero(d);
+  take_better<kIndices, T>(hn::ConcatOdd(d, top_high, top_low), 1, best, code);
+  take_better<kIndices, T>(hn::ConcatEven(d, bottom_high, bottom_low), 2, best, code);
+  take_better<kIndices, T>(hn::ConcatOdd(d, bottom_high, bottom_low), 3, best, code);
+  store(best, code);
+}
+
+/// Does the work of max_rows on windows of 2 x 2 in a third to a half of the time: no window is cut off, and rows
+/// shorter than a vector all have the same masks.
 template <bool kIndices, class T, class I>
-void max_narrow(const MaxPool2dArgs& a) {
+void max_2x2(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
   const T* x = static_cast<const T*>(a.x.pointer);
   T* y = static_cast<T*>(a.y.pointer);
@@ -192,36 +215,43 @@ void max_narrow(const MaxPool2dArgs& a) {
       return hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(n, 0, kLanes<T>)));
     };
     const auto low = first(2 * g.ow), high = first(2 * g.ow - kLanes<T>), whole = first(g.ow);
+    const auto load = [=](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
     for_rows(g, x, b, e, [&](const T* plane, int64_t i, int64_t row) HWY_ATTR {
-      const T *top = plane + 2 * i * g.w, *bottom = top + g.w;
-      const auto top_low = hn::MaskedLoad(low, d, top), top_high = hn::MaskedLoad(high, d, top + kLanes<T>);
-      const auto bottom_low = hn::MaskedLoad(low, d, bottom), bottom_high = hn::MaskedLoad(high, d, bottom + kLanes<T>);
-      auto best = hn::ConcatEven(d, top_high, top_low), code = hn::Zero(d);
-      take_better<kIndices, T>(hn::ConcatOdd(d, top_high, top_low), 1, best, code);
-      take_better<kIndices, T>(hn::ConcatEven(d, bottom_high, bottom_low), 2, best, code);
-      take_better<kIndices, T>(hn::ConcatOdd(d, bottom_high, bottom_low), 3, best, code);
-      hn::BlendedStore(best, whole, d, y + row * g.ow);
-      if constexpr (kIndices) store_codes<I, T>(code, indices + row * g.ow, g.ow);
+      const T* top = plane + 2 * i * g.w;
+      const auto store = [&](int64_t at) HWY_ATTR {
+        return [&, at](SimdVec<T> best, SimdVec<T> code) HWY_ATTR {
+          hn::StoreU(best, d, y + at);
+          if constexpr (kIndices) store_codes<I, T>(code, indices + at, kLanes<T>);
+        };
+      };
+      if (g.ow >= kLanes<T>) {
+        for (int64_t at = 0; at < g.ow; at += kLanes<T>) {
+          const int64_t j = vector_start<T>({0, g.ow}, at);
+          max_vector_2x2<kIndices, T>(g, top + 2 * j, load, load, store(row * g.ow + j));
+        }
+        return;
+      }
+      const auto load_low = [=](const T* p) HWY_ATTR { return hn::MaskedLoad(low, d, p); };
+      const auto load_high = [=](const T* p) HWY_ATTR { return hn::MaskedLoad(high, d, p); };
+      const int64_t at = row * g.ow;
+      if (kSlowMaskedStores && e * g.ow - at >= kLanes<T>) {  // the next rows overwrite what is stored too much
+        max_vector_2x2<kIndices, T>(g, top, load_low, load_high, store(at));
+        return;
+      }
+      max_vector_2x2<kIndices, T>(g, top, load_low, load_high, [&](SimdVec<T> best, SimdVec<T> code) HWY_ATTR {
+        hn::BlendedStore(best, whole, d, y + at);
+        if constexpr (kIndices) store_codes<I, T>(code, indices + at, g.ow);
+      });
     });
   });
-}
-
-template <int64_t kStride, int64_t kColumns, class T, class I>
-void max_rows(const MaxPool2dArgs& a) {
-  // Networks pool by 2 x 2 so often that these windows have a form of their own for inference.
-  if constexpr (kColumns == 2) {
-    const bool narrow = is_narrow<T>(a.geometry);
-    if (!a.indices.pointer)
-      return narrow ? max_narrow<false, T, I>(a) : max_rows_typed<kStride, kColumns, false, T, I>(a);
-    if (narrow) return max_narrow<true, T, I>(a);
-  }
-  max_rows_typed<kStride, kColumns, true, T, I>(a);
 }
 
 template <class T, class I>
 void max_typed(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
   if constexpr (sizeof(I) == 1) {  // int32 indices are for windows of more than 256 elements
+    // Networks pool by 2 x 2 so often that these windows have a form of their own, and one for inference.
+    if (is_2x2(g)) return a.indices.pointer ? max_2x2<true, T, I>(a) : max_2x2<false, T, I>(a);
     if (g.stride_w == 2 && g.kernel_w == 2 && g.dilation_w == 1) return max_rows<2, 2, T, I>(a);
     if (g.stride_w == 2 && g.kernel_w == 3 && g.dilation_w == 1) return max_rows<2, 3, T, I>(a);
   }
@@ -257,8 +287,8 @@ void average_row(const AvgPool2dArgs& a, const Inner& inner, const T* plane, int
   const auto [begin, end] = inner;
   for (int64_t j = 0; j < begin; ++j) y[j] = average_one(g, plane, rows, top, j, height, a.count_include_pad);
   const auto divisor = hn::Set(d, static_cast<T>(height * g.kernel_w));
-  for (int64_t j = begin; j < end; j += kLanes<T>) {
-    const int64_t count = std::min(kLanes<T>, end - j);
+  for (int64_t at = begin; at < end; at += kLanes<T>) {
+    const int64_t j = vector_start<T>(inner, at), count = std::min(kLanes<T>, end - j);
     auto sum = hn::Zero(d);
     for (int64_t p = rows.begin; p < rows.end; ++p)
       each_column<kStride>(plane + (top + p) * g.w + j * g.stride_w - g.padding_w, g.kernel_w, int64_t{1}, count,
