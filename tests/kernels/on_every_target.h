@@ -10,8 +10,8 @@
 
 namespace levin::test {
 
-/// Runs `body` with all of the machine's instruction sets that kernels are compiled for, then without the best one, and so
-/// on down to the baseline.
+/// Runs `body` with all of the machine's instruction sets that kernels are compiled for, then without the best one, and
+/// so on down to the baseline.
 template <class F>
 void on_every_target(F&& body) {
   const std::int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
