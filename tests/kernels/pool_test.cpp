@@ -130,7 +130,9 @@ TEST_CASE("max_pool2d: windows of 2 x 2 in several chunks, each of which ends wh
 TEST_CASE("max_pool2d: every gradient goes to an element with the maximal value") {
   manual_seed(22);
   const Tensor x = randn({2, 2, 37, 41});
-  for (const auto& [kernel, options] : {std::pair<int64_t, MaxPool2dOptions>{2, {}},
+  for (const auto& [kernel, options] : {std::pair<Tuple<2>, MaxPool2dOptions>{2, {}},
+                                        {{1, 2}, {}},
+                                        {{4, 2}, {.stride = Tuple<2>(1, 2), .dilation = Tuple<2>(3, 1)}},
                                         {3, {.stride = 2, .padding = 1}},
                                         {17, {.stride = 5, .padding = 8}}}) {
     const Tensor leaf = x.detach().requires_grad_();

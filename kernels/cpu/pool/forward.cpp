@@ -124,11 +124,10 @@ HWY_NOINLINE void max_one(const PoolGeometry& g, const T* plane, const WindowRan
 
 /// Replaces the best values so far, and the codes of their places, by those that are greater or NaN.
 template <bool kIndices, class T>
-HWY_INLINE void take_better(SimdVec<T> v, int64_t place, SimdVec<T>& best, SimdVec<T>& code) {
-  const Simd<T> d;
+HWY_INLINE void take_better(SimdVec<T> v, SimdVec<T> place, SimdVec<T>& best, SimdVec<T>& code) {
   const auto better = hn::Or(hn::Gt(v, best), hn::IsNaN(v));
   best = hn::IfThenElse(better, v, best);
-  if constexpr (kIndices) code = hn::IfThenElse(better, hn::Set(d, static_cast<T>(place)), code);
+  if constexpr (kIndices) code = hn::IfThenElse(better, place, code);
 }
 
 /// Computes one row of outputs; kColumns is the window's width, 0 for any. `indices` may be null.
@@ -147,7 +146,7 @@ HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plan
     for (int64_t p = rows.begin; p < rows.end; ++p) {
       const T* row = plane + (top + p * g.dilation_h) * g.w + j * g.stride_w - g.padding_w;
       each_column<kStride>(row, columns, g.dilation_w, count, [&](int64_t q, SimdVec<T> v) HWY_ATTR {
-        take_better<true, T>(v, p * columns + q, best, code);
+        take_better<true, T>(v, hn::Set(d, static_cast<T>(p * columns + q)), best, code);
       });
     }
     store_some(best, y + j, count);
@@ -180,31 +179,39 @@ void max_rows(const MaxPool2dArgs& a) {
   });
 }
 
-/// True for windows of 2 x 2 side by side, none cut off.
-bool is_2x2(const PoolGeometry& g) {
-  return kExactMasks && g.kernel_h == 2 && g.kernel_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.dilation_h == 1 &&
-         g.dilation_w == 1 && g.padding_h == 0 && g.padding_w == 0 && 2 * g.oh <= g.h && 2 * g.ow <= g.w;
+/// True for windows of two columns side by side, none cut off, whose rows of outputs vectors can store.
+template <class T>
+bool has_whole_pairs(const PoolGeometry& g) {
+  const bool pairs = g.kernel_w == 2 && g.stride_w == 2 && g.dilation_w == 1 && g.padding_w == 0 && 2 * g.ow <= g.w;
+  const bool inside = g.padding_h == 0 && (g.oh - 1) * g.stride_h + (g.kernel_h - 1) * g.dilation_h < g.h;
+  return pairs && inside && (kExactMasks || g.ow >= kLanes<T>);
 }
 
 /// Computes the vector of outputs whose windows begin at `top`, in two vectors of each row that load(address) and
 /// load_next(address) read; store(best, code) takes the results.
 template <bool kIndices, class T, class Load, class LoadNext, class Store>
-HWY_INLINE void max_vector_2x2(const PoolGeometry& g, const T* top, Load&& load, LoadNext&& load_next, Store&& store) {
+HWY_INLINE void max_vector_of_pairs(const PoolGeometry& g, const T* top, Load&& load, LoadNext&& load_next,
+                                    Store&& store) {
   const Simd<T> d;
-  const T* const bottom = top + g.w;
-  const auto top_low = load(top), top_high = load_next(top + kLanes<T>);
-  const auto bottom_low = load(bottom), bottom_high = load_next(bottom + kLanes<T>);
-  auto best = hn::ConcatEven(d, top_high, top_low), code = hn::Zero(d);
-  take_better<kIndices, T>(hn::ConcatOdd(d, top_high, top_low), 1, best, code);
-  take_better<kIndices, T>(hn::ConcatEven(d, bottom_high, bottom_low), 2, best, code);
-  take_better<kIndices, T>(hn::ConcatOdd(d, bottom_high, bottom_low), 3, best, code);
+  const auto one = hn::Set(d, T(1));
+  auto low = load(top), high = load_next(top + kLanes<T>);
+  auto best = hn::ConcatEven(d, high, low), code = hn::Zero(d), place = one;
+  take_better<kIndices, T>(hn::ConcatOdd(d, high, low), place, best, code);
+  for (int64_t p = 1; p < g.kernel_h; ++p) {
+    const T* const row = top + p * g.dilation_h * g.w;
+    low = load(row), high = load_next(row + kLanes<T>);
+    place = hn::Add(place, one);
+    take_better<kIndices, T>(hn::ConcatEven(d, high, low), place, best, code);
+    place = hn::Add(place, one);
+    take_better<kIndices, T>(hn::ConcatOdd(d, high, low), place, best, code);
+  }
   store(best, code);
 }
 
-/// Does the work of max_rows on windows of 2 x 2 in a third to a half of the time: no window is cut off, and rows
+/// Does the work of max_rows on windows of two columns in a third to a half of the time: no window is cut off, and rows
 /// shorter than a vector all have the same masks.
 template <bool kIndices, class T, class I>
-void max_2x2(const MaxPool2dArgs& a) {
+void max_of_pairs(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
   const T* x = static_cast<const T*>(a.x.pointer);
   T* y = static_cast<T*>(a.y.pointer);
@@ -217,7 +224,7 @@ void max_2x2(const MaxPool2dArgs& a) {
     const auto low = first(2 * g.ow), high = first(2 * g.ow - kLanes<T>), whole = first(g.ow);
     const auto load = [=](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
     for_rows(g, x, b, e, [&](const T* plane, int64_t i, int64_t row) HWY_ATTR {
-      const T* top = plane + 2 * i * g.w;
+      const T* top = plane + i * g.stride_h * g.w;
       const auto store = [&](int64_t at) HWY_ATTR {
         return [&, at](SimdVec<T> best, SimdVec<T> code) HWY_ATTR {
           hn::StoreU(best, d, y + at);
@@ -227,7 +234,7 @@ void max_2x2(const MaxPool2dArgs& a) {
       if (g.ow >= kLanes<T>) {
         for (int64_t at = 0; at < g.ow; at += kLanes<T>) {
           const int64_t j = vector_start<T>({0, g.ow}, at);
-          max_vector_2x2<kIndices, T>(g, top + 2 * j, load, load, store(row * g.ow + j));
+          max_vector_of_pairs<kIndices, T>(g, top + 2 * j, load, load, store(row * g.ow + j));
         }
         return;
       }
@@ -235,10 +242,10 @@ void max_2x2(const MaxPool2dArgs& a) {
       const auto load_high = [=](const T* p) HWY_ATTR { return hn::MaskedLoad(high, d, p); };
       const int64_t at = row * g.ow;
       if (kSlowMaskedStores && e * g.ow - at >= kLanes<T>) {  // the next rows overwrite what is stored too much
-        max_vector_2x2<kIndices, T>(g, top, load_low, load_high, store(at));
+        max_vector_of_pairs<kIndices, T>(g, top, load_low, load_high, store(at));
         return;
       }
-      max_vector_2x2<kIndices, T>(g, top, load_low, load_high, [&](SimdVec<T> best, SimdVec<T> code) HWY_ATTR {
+      max_vector_of_pairs<kIndices, T>(g, top, load_low, load_high, [&](SimdVec<T> best, SimdVec<T> code) HWY_ATTR {
         hn::BlendedStore(best, whole, d, y + at);
         if constexpr (kIndices) store_codes<I, T>(code, indices + at, g.ow);
       });
@@ -250,9 +257,8 @@ template <class T, class I>
 void max_typed(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
   if constexpr (sizeof(I) == 1) {  // int32 indices are for windows of more than 256 elements
-    // Networks pool by 2 x 2 so often that these windows have a form of their own, and one for inference.
-    if (is_2x2(g)) return a.indices.pointer ? max_2x2<true, T, I>(a) : max_2x2<false, T, I>(a);
-    if (g.stride_w == 2 && g.kernel_w == 2 && g.dilation_w == 1) return max_rows<2, 2, T, I>(a);
+    // Networks pool by 2 x 2 so often that such windows have a form of their own, and one for inference.
+    if (has_whole_pairs<T>(g)) return a.indices.pointer ? max_of_pairs<true, T, I>(a) : max_of_pairs<false, T, I>(a);
     if (g.stride_w == 2 && g.kernel_w == 3 && g.dilation_w == 1) return max_rows<2, 3, T, I>(a);
   }
   if (g.stride_w == 2) return max_rows<2, 0, T, I>(a);
