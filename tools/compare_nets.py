@@ -19,6 +19,7 @@ GOALS = {"mlp": {"": 1.3, "/b64": 1.3, "/b1": 3}, "lenet": {"": 2.5, "/b64": 1.3
          "cnn": {"": 2.5, "/b64": 1.3, "/b1": 1.3}, "dcgan": {"": 1.6, "/b64": 1.3, "/b1": 1.3},
          "gpt": {"": 1.6, "/b64": 1.3, "/b1": 1.3}, "resnet18": {"": 1.3, "/b64": 1.3, "/b1": 1.3},
          "vit": {"": 1.3, "/b64": 1.3, "/b1": 1.3}, "lstm": {"": 1.3, "/b64": 1.3, "/b1": 1.3}}
+WORDS = {"": "training step", "/b64": "forward, 64 samples", "/b1": "forward, one sample"}
 IMAGES = ("lenet", "cnn", "dcgan", "resnet18")  # whose convolutions may prefer channels last
 TOKENS = ("gpt", "lstm")
 HEAVY = ("resnet18", "vit")  # a step takes most of a second
@@ -140,11 +141,10 @@ def number(x):
 
 def best_table(rows):
     """Returns Markdown lines: each work beside its best peer and its goal."""
-    words = {"": "training step", "/b64": "forward, 64 samples", "/b1": "forward, one sample"}
     lines = ["| net | work | Levin | best peer | | unit | ratio | goal |", "|---|---|---:|---:|---|---|---:|---:|"]
     for r in best_peers(rows):
         net, way = work_of(r["name"])
         goal = GOALS[net][way]
-        lines.append(f"| {net} | {words[way]} | {number(r['levin'])} | {number(r['peer'])} | {peer_of(r['name'])} | "
+        lines.append(f"| {net} | {WORDS[way]} | {number(r['levin'])} | {number(r['peer'])} | {peer_of(r['name'])} | "
                      f"{r['unit']} | {r['ratio']:.2f} | {goal}{'' if r['ratio'] >= goal else ', not reached'} |")
     return lines
