@@ -14,6 +14,7 @@ enum class Slot {
   gemm_a,
   gemm_b,
   gemm_convert,
+  gemm_results,
   conv_weights,
   conv_source,
   conv_pixels,
