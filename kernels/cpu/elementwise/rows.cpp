@@ -30,10 +30,13 @@ void splat(std::byte* to, DType compute, const void* value, DType dtype) {
   convert_fn(compute, dtype)(to, size_of(compute), value, 0, kSplatBytes / size_of(compute));
 }
 
+/// Returns how far ahead the memory of a row is prefetched. Rows of less than 64 KiB are mostly in the cache.
+int64_t bytes_ahead(int64_t n, DType dtype) { return n * size_of(dtype) < 65536 ? 0 : 4096; }
+
 /// Runs a row through buffers for those operands that are not contiguous values of the computing type.
 void run_row(const Plan& plan, std::byte* const* pointer, int64_t n) {
   alignas(64) std::byte buffer[kOperands][kBlock * 8];
-  Row row{pointer[0], {}, {}, n, plan.p0, plan.p1};
+  Row row{pointer[0], {}, {}, n, plan.p0, plan.p1, bytes_ahead(n, plan.compute[0])};
   const int last = plan.dims - 1;
   bool buffered[kOperands] = {};
   bool any = false;
@@ -159,7 +162,8 @@ bool is_flat(const TensorView& out, DType out_compute, std::initializer_list<Row
 
 void run_flat(const TensorView& out, std::initializer_list<RowInput> inputs, RowFn fn, double p0, double p1) {
   alignas(64) std::byte values[kOperands - 1][kSplatBytes];
-  Row whole{out.pointer, {}, {}, out.numel(), p0, p1};
+  const int64_t n = out.numel();
+  Row whole{out.pointer, {}, {}, n, p0, p1, bytes_ahead(std::min(n, kGrain), out.dtype)};
   int64_t bytes[kOperands - 1] = {};
   int i = 0;
   for (const RowInput& in : inputs) {

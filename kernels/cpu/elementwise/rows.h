@@ -15,6 +15,7 @@ struct Row {
   int64_t step[3];
   int64_t n;
   double p0, p1;
+  int64_t ahead;  ///< bytes from those in use to those that are prefetched
 };
 using RowFn = void (*)(const Row&);
 
