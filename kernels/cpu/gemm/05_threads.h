@@ -24,7 +24,7 @@ struct GemmPlan {
   int64_t panels, row_tasks, column_tasks;
   bool a_in_place, b_in_place, share_a, share_b;
 
-  /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near. In line
+  /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near. Inlined,
   /// this would take a kilobyte in each caller.
   [[gnu::noinline]] GemmPlan(const GemmArgs<T>& g, bool near_in_place)
       : blocks(g.m, ops.max_height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
