@@ -24,8 +24,8 @@ struct GemmPlan {
   int64_t panels, row_tasks, column_tasks;
   bool a_in_place, b_in_place, share_a, share_b;
 
-  /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near. This is
-  /// a kilobyte of code, too much to be inlined into each caller.
+  /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near.
+  /// This is a kilobyte of code, too much to be inlined into each caller.
   [[gnu::noinline]] GemmPlan(const GemmArgs<T>& g, bool near_in_place)
       : blocks(g.m, ops.max_height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
     constexpr double task_work = 1 << 20, most_tasks = 16;
