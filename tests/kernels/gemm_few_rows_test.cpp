@@ -98,9 +98,9 @@ namespace {
 /// Shapes at which C^T is computed (with AVX2), and neighbours at which it is not: ragged rows, several chunks of k,
 /// more tasks than one along both axes.
 const Problem kFewRowsByColumn[] = {
-    {.m = 16, .n = 70, .k = 130},   {.m = 15, .n = 71, .k = 131}, {.m = 24, .n = 300, .k = 200},
-    {.m = 32, .n = 512, .k = 400},  {.m = 31, .n = 65, .k = 900}, {.m = 64, .n = 515, .k = 784},
-    {.m = 144, .n = 750, .k = 801}, {.m = 1, .n = 70, .k = 130},  {.m = 48, .n = 90, .k = 1030}};
+    {.m = 16, .n = 70, .k = 130},   {.m = 15, .n = 71, .k = 131},  {.m = 24, .n = 300, .k = 200},
+    {.m = 32, .n = 512, .k = 400},  {.m = 31, .n = 165, .k = 900}, {.m = 64, .n = 515, .k = 784},
+    {.m = 144, .n = 750, .k = 801}, {.m = 1, .n = 70, .k = 130},   {.m = 48, .n = 190, .k = 1030}};
 
 }  // namespace
 

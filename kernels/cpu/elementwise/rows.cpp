@@ -36,7 +36,7 @@ int64_t bytes_ahead(int64_t n, DType dtype) { return n * size_of(dtype) < 65536 
 /// Runs a row through buffers for those operands that are not contiguous values of the computing type.
 void run_row(const Plan& plan, std::byte* const* pointer, int64_t n) {
   alignas(64) std::byte buffer[kOperands][kBlock * 8];
-  Row row{pointer[0], {}, {}, n, plan.p0, plan.p1, bytes_ahead(n, plan.compute[0])};
+  Row row{pointer[0], {}, {}, n, plan.p0, plan.p1, 0};
   const int last = plan.dims - 1;
   bool buffered[kOperands] = {};
   bool any = false;
@@ -56,7 +56,10 @@ void run_row(const Plan& plan, std::byte* const* pointer, int64_t n) {
     buffered[i] = plan.dtype[i] != plan.compute[i] || (stride != size && n > 1);
     any = any || buffered[i];
   }
-  if (!any) return plan.row(row);
+  if (!any) {
+    row.ahead = bytes_ahead(n, plan.compute[0]);
+    return plan.row(row);
+  }
   for (int64_t done = 0; done < n; done += kBlock) {
     row.n = std::min(kBlock, n - done);
     for (int i = 1; i < plan.operands; ++i) {

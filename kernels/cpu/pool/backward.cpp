@@ -69,8 +69,7 @@ void unpool_2x2(const PoolGeometry& g, int64_t planes, const T* dy, const uint8_
       T* upper = dx + 2 * i * g.w;
       T* lower = upper + g.w;
       for (int64_t at = 0; at < g.ow; at += kLanes<T>) {
-        // A row's last vector overlaps the one before it.
-        const int64_t j = g.ow >= kLanes<T> ? std::min(at, g.ow - kLanes<T>) : at;
+        const int64_t j = vector_start(0, g.ow, kLanes<T>, at);
         // Where dy has room for a vector, dx has room for two.
         const bool room = dy_end - (dy + j) >= kLanes<T>;
         const int64_t count = room ? kLanes<T> : g.ow - j;

@@ -58,13 +58,6 @@ Inner vector_outputs(const PoolGeometry& g) {
   return inner_outputs(g.ow, g.w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
 }
 
-/// Returns where the vector of outputs from `at` on begins: a row's last one overlaps the one before it.
-template <class T>
-HWY_INLINE int64_t vector_start(const Inner& inner, int64_t at) {
-  const auto [begin, end] = inner;
-  return end - begin >= kLanes<T> ? std::min(at, end - kLanes<T>) : at;
-}
-
 template <class T, class V>
 HWY_INLINE void store_some(V v, T* p, int64_t count) {
   if (count == kLanes<T>) {
@@ -140,7 +133,7 @@ HWY_INLINE void max_row(const PoolGeometry& g, const Inner& inner, const T* plan
   const auto [begin, end] = inner;
   for (int64_t j = 0; j < begin; ++j) max_one(g, plane, rows, i, j, y, indices);
   for (int64_t at = begin; at < end; at += kLanes<T>) {
-    const int64_t j = vector_start<T>(inner, at), count = std::min(kLanes<T>, end - j);
+    const int64_t j = vector_start(begin, end, kLanes<T>, at), count = std::min(kLanes<T>, end - j);
     auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
     auto code = hn::Set(d, static_cast<T>(rows.begin * columns));
     for (int64_t p = rows.begin; p < rows.end; ++p) {
@@ -233,7 +226,7 @@ void max_of_pairs(const MaxPool2dArgs& a) {
       };
       if (g.ow >= kLanes<T>) {
         for (int64_t at = 0; at < g.ow; at += kLanes<T>) {
-          const int64_t j = vector_start<T>({0, g.ow}, at);
+          const int64_t j = vector_start(0, g.ow, kLanes<T>, at);
           max_vector_of_pairs<kIndices, T>(g, top + 2 * j, load, load, store(row * g.ow + j));
         }
         return;
@@ -294,7 +287,7 @@ void average_row(const AvgPool2dArgs& a, const Inner& inner, const T* plane, int
   for (int64_t j = 0; j < begin; ++j) y[j] = average_one(g, plane, rows, top, j, height, a.count_include_pad);
   const auto divisor = hn::Set(d, static_cast<T>(height * g.kernel_w));
   for (int64_t at = begin; at < end; at += kLanes<T>) {
-    const int64_t j = vector_start<T>(inner, at), count = std::min(kLanes<T>, end - j);
+    const int64_t j = vector_start(begin, end, kLanes<T>, at), count = std::min(kLanes<T>, end - j);
     auto sum = hn::Zero(d);
     for (int64_t p = rows.begin; p < rows.end; ++p)
       each_column<kStride>(plane + (top + p) * g.w + j * g.stride_w - g.padding_w, g.kernel_w, int64_t{1}, count,

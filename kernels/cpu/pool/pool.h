@@ -40,6 +40,12 @@ inline std::pair<int64_t, int64_t> inner_outputs(int64_t out, int64_t size, int6
   return {begin, room < 0 ? begin : std::clamp(room / stride + 1, begin, out)};
 }
 
+/// Returns where the vector of outputs from `at` on begins in a row's outputs [begin, end): the last vector of a row
+/// overlaps the one before it, if there is one.
+inline int64_t vector_start(int64_t begin, int64_t end, int64_t lanes, int64_t at) {
+  return end - begin >= lanes ? std::min(at, end - lanes) : at;
+}
+
 /// Returns the divisor of average pooling along one axis.
 inline int64_t average_count(int64_t start, int64_t kernel, int64_t padding, int64_t size, bool count_padding) {
   const int64_t end = std::min(start + kernel, size + padding);
