@@ -6,7 +6,7 @@ option(LEVIN_BUILD_BENCH "Build the benchmarks (where Google Benchmark is instal
 option(LEVIN_INSTALL "Make rules for install, find_package and pkg-config" ${PROJECT_IS_TOP_LEVEL})
 option(LEVIN_WERROR "Treat warnings in Levin's own code as errors" OFF)
 option(LEVIN_UNITY "Compile the sources in batches (off: every file by itself)" ON)
-option(LEVIN_STANDARD_HEADERS "Precompile the standard library's headers where files are compiled by themselves" OFF)
+option(LEVIN_FOREIGN_HEADERS "Precompile others' headers (std, fmt, nlohmann) where files are compiled by themselves" OFF)
 option(LEVIN_UNITY_TESTS "Compile the tests in batches" ${LEVIN_UNITY})
 option(LEVIN_STATIC "Programs load no shared library but libc's: for g++, without Gloo, fmt and spdlog as headers" OFF)
 set(LEVIN_CUDA OFF CACHE STRING "CUDA flavour: OFF, ON or EMULATE")
