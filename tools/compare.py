@@ -16,6 +16,7 @@ import time
 
 import compare_nets
 import machine
+import two_cores
 from compare_nets import BIN, PEERS, ROOT, number, row, run
 
 
@@ -65,6 +66,7 @@ def pieces(kind, args):
     options, scripts = LISTS[kind]
     commands = [(0, [BIN / "levin_compare_micro", *options]), *((1, [sys.executable, f"bench/peers/{s}"]) for s in scripts)]
     for _ in range(max(1, args.rounds - 1)):
+        args.watch.wait()
         for side, command in commands:
             for name, (value, unit) in table(run([*command, "--threads", args.threads])).items():
                 better = min if unit in ("us", "us/op", "s", "ms", "MB") else max
@@ -172,6 +174,12 @@ def write_tables(rows, note):
         rewrite(ROOT / "README.md", short, note, day)
 
 
+def spread_in_words(rows):
+    """Returns by how much the rounds of a net differ, with a comma before it, or nothing where each has one round."""
+    spreads = [r["spread"] for r in rows if r.get("spread")]
+    return f", which differ by {100 * statistics.median(spreads):.0f} % ({100 * max(spreads):.0f} % at most)" if spreads else ""
+
+
 def compare_rest(args, show):
     """Measures all but the nets, and calls show for each row that the filter selects."""
     if args.filter in "mlp/libtorch" or args.filter in "micro/libtorch":
@@ -200,6 +208,8 @@ def main():
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides but JAX, "
                         "which is left out; the nets' rows beside their best peers go to docs/compare.md, and no other table is written")
+    parser.add_argument("--patience", type=float, default=300, help="seconds to wait in all until two threads compute "
+                        f"{two_cores.ENOUGH} times as much as one, before what is measured next")
     parser.add_argument("--table", help="writes only the nets' rows beside their best peers and the names of other rows that are behind, "
                         "between docs/compare.md's markers of this name: for a machine other than that of the other tables")
     parser.add_argument("--nets", action="store_true", help="leaves out all but the nets")
@@ -211,6 +221,7 @@ def main():
     # The processes that compile for PyTorch outlive its own, and would take a core from what is measured next.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     args.no_jax |= bool(args.capability)
+    args.watch = two_cores.Watch(args.patience if args.threads > 1 else 0)
 
     rows = []
     def show(r):
@@ -230,7 +241,8 @@ def main():
     if any("/jax" in r["name"] for r in rows):
         peers += f", JAX {importlib.metadata.version('jax')}"
     note = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, float32, {peers}; "
-            f"nets: median of {args.steps} steps, {args.rounds} alternating rounds.")
+            f"nets: median of {args.steps} steps, {args.rounds} alternating rounds{spread_in_words(rows)}"
+            f"{args.watch.in_words()}.")
     if args.capability:
         note = note.replace("; ", f" limited to {args.capability.upper()}; ", 1)
     if table := args.table or args.capability:

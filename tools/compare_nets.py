@@ -83,6 +83,7 @@ def compare_with(net, batch, peer, args, eager_loss):
     ours = [BIN / "levin_compare_nets", *options, "--init", weights]
     rates = ([], [])
     for _ in range(1 if peer == "/jax" and net in HEAVY else args.rounds):
+        args.watch.wait()
         rate, peer_loss = figures(run(theirs))
         rates[1].append(rate)
         rate, loss = figures(run(ours))
@@ -93,7 +94,8 @@ def compare_with(net, batch, peer, args, eager_loss):
             sys.exit(f"error: {name}: the losses differ by more than 2 %: {loss} here, {peer_loss} there")
         print(f"{name}: the last loss is {peer_loss} there and {eager_loss} in eager mode, {loss} here")
     unit = "tokens/s" if net in TOKENS else "images/s"
-    return {**row(name, *map(statistics.median, rates), unit), "loss": loss, "peer_loss": peer_loss}
+    spread = max((max(side) - min(side)) / statistics.median(side) for side in rates)
+    return {**row(name, *map(statistics.median, rates), unit), "loss": loss, "peer_loss": peer_loss, "spread": spread}
 
 
 def compare_nets(args, show):

@@ -1,5 +1,5 @@
 // Sorting: every element becomes an unsigned key in the requested order, next to its position, so that plain comparison
-// is stable. Lines use a radix sort, the short ones the standard library.
+// is stable. Lines use a radix sort, or a radix selection for a single rank, the short ones the standard library.
 
 #include "scratch.h"
 #include "kernels/src/table.h"
@@ -61,32 +61,73 @@ std::uint64_t key_of(T x) {
   }
 }
 
+/// Returns the bits in which keys differ.
+template <class Entry>
+std::uint64_t varying_bits(const Entry* entries, int64_t n) {
+  std::uint64_t bits = 0;
+  for (int64_t i = 1; i < n; ++i) bits |= entries[i].key() ^ entries[0].key();
+  return bits;
+}
+
 /// Sorts by key, stably. Returns the result, which is in `entries` or in `other`.
 template <int digit, class Entry>
 Entry* radix_sort(Entry* entries, Entry* other, int64_t n) {
-  constexpr int passes = (Entry::kKeyBits + digit - 1) / digit;
   constexpr std::uint64_t mask = (std::uint64_t{1} << digit) - 1;
-  int64_t counts[passes][std::size_t{1} << digit] = {};
-  for (int64_t i = 0; i < n; ++i)
-    for (int p = 0; p < passes; ++p) ++counts[p][entries[i].key() >> (p * digit) & mask];
-  for (int p = 0; p < passes; ++p) {
-    int64_t* count = counts[p];
-    if (count[entries[0].key() >> (p * digit) & mask] == n) continue;  // all keys have the same digit
+  const std::uint64_t varying = varying_bits(entries, n);
+  for (int shift = 0; shift < Entry::kKeyBits; shift += digit) {
+    if ((varying >> shift & mask) == 0) continue;
+    int64_t count[mask + 1] = {};
+    for (int64_t i = 0; i < n; ++i) ++count[entries[i].key() >> shift & mask];
     int64_t at = 0;
-    for (std::uint64_t d = 0; d <= mask; ++d) at += std::exchange(count[d], at);
-    for (int64_t i = 0; i < n; ++i) other[count[entries[i].key() >> (p * digit) & mask]++] = entries[i];
+    for (int64_t& c : count) at += std::exchange(c, at);
+    for (int64_t i = 0; i < n; ++i) other[count[entries[i].key() >> shift & mask]++] = entries[i];
     std::swap(entries, other);
   }
   return entries;
 }
 
+/// Returns the entry of a rank, and overwrites the entries. From the top digit on, it keeps those with the digit of the
+/// one that is sought, in their order.
+template <int digit, class Entry>
+Entry radix_select(Entry* entries, int64_t n, int64_t rank) {
+  constexpr std::uint64_t mask = (std::uint64_t{1} << digit) - 1;
+  constexpr int64_t few = 32;
+  const std::uint64_t varying = varying_bits(entries, n);
+  for (int end = Entry::kKeyBits; end > 0 && n > few; end -= digit) {
+    const int shift = std::max(0, end - digit);
+    if ((varying >> shift & mask) == 0) continue;
+    int64_t count[mask + 1] = {};
+    for (int64_t i = 0; i < n; ++i) ++count[entries[i].key() >> shift & mask];
+    std::uint64_t wanted = 0;
+    for (; rank >= count[wanted]; ++wanted) rank -= count[wanted];
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const Entry e = entries[i];
+      entries[kept] = e;  // without a branch, which would be mispredicted
+      kept += (e.key() >> shift & mask) == wanted;
+    }
+    n = kept;
+  }
+  std::nth_element(entries, entries + rank, entries + n);
+  return entries[rank];
+}
+
+constexpr int64_t kRadixFrom = 128, kWideFrom = 2048;  // counts of wide digits cost more than a short line
+
+/// Returns the first k of n entries in order, in `entries` or in `other`.
 template <class Entry>
 Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
-  constexpr int64_t radix_from = 128, wide_from = 2048;  // counts of wide digits cost more than a short line
-  if (k == n && n >= wide_from) return radix_sort<11>(entries, other, n);
-  if (k == n && n >= radix_from) return radix_sort<8>(entries, other, n);
+  if (k == n && n >= kWideFrom) return radix_sort<11>(entries, other, n);
+  if (k == n && n >= kRadixFrom) return radix_sort<8>(entries, other, n);
   if (k < n) std::nth_element(entries, entries + k, entries + n);
   std::sort(entries, entries + k);
+  return entries;
+}
+
+/// Returns entries of which that of a rank is in its place.
+template <class Entry>
+Entry* selected(Entry* entries, int64_t n, int64_t rank) {
+  entries[rank] = n < kWideFrom ? radix_select<8>(entries, n, rank) : radix_select<11>(entries, n, rank);
   return entries;
 }
 
@@ -146,10 +187,10 @@ void sort_lines(const SortArgs& a) {
         done = first_few(space, from, a.inner, a.n, a.k, a.descending, entry);
       } else {
         for (int64_t i = 0; i < a.n; ++i) space[i] = entry(i);
-        done = sorted(space, space + a.n, a.n, a.k);
+        done = a.k - a.from == 1 ? selected(space, a.n, a.from) : sorted(space, space + a.n, a.n, a.k);
       }
-      for (int64_t i = 0; i < a.k; ++i) {
-        const int64_t to = (o * a.k + i) * a.inner + j;
+      for (int64_t i = a.from; i < a.k; ++i) {
+        const int64_t to = (o * (a.k - a.from) + i - a.from) * a.inner + j;
         indices[to] = done[i].place();
         values[to] = from[done[i].place() * a.inner];
       }

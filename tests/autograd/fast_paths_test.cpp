@@ -22,6 +22,7 @@ TEST_CASE("distances of many points by one product equal the norms of difference
   const Tensor a = randn({2, 30, 3}, {.dtype = kDouble}).requires_grad_(), b = randn({27, 3}, {.dtype = kDouble});
   const Tensor plain = norm(unsqueeze(a, -2) - unsqueeze(b.requires_grad_(), -3), 2.0, -1), fast = cdist(a, b);
   CHECK(largest_difference(fast, plain) < 1e-12);
+  CHECK(equal(cdist(a.detach(), b.detach()), fast.detach()));
   const Tensor g = randn(plain.sizes(), {.dtype = kDouble});
   const auto expected = grad({plain}, {a, b}, {}, {g}), actual = grad({fast}, {a, b}, {.retain_graph = true}, {g});
   for (std::size_t i = 0; i < 2; ++i) CHECK(largest_difference(actual[i], expected[i]) < 1e-11);
@@ -36,6 +37,11 @@ TEST_CASE("the distance of a point to itself is 0 and has the gradient 0") {
   CHECK(diagonal(d).abs().max().item<double>() == 0);
   const Tensor g = grad({trace(d)}, {a})[0];
   CHECK(g.abs().max().item<double>() == 0);
+  manual_seed(6);
+  const Tensor points = randn({200, 3}), near = cdist(points, points.clone());  // rounding makes some squares negative
+  CHECK(any(isnan(near)).item<bool>() == false);
+  CHECK(diagonal(near).max().item<float>() < 2e-3f);
+  CHECK(isnan(cdist(full({30, 2}, NAN), ones({2, 2}))).all().item<bool>());
 }
 
 TEST_CASE("roll adds up the shifts along one axis") {

@@ -72,6 +72,10 @@ TEST_CASE_TEMPLATE("sort: rows of all lengths around the radix sorts' thresholds
         if (k > n) continue;
         const auto first = topk(x, k, 0, descending).indices.template to_vector<int64_t>();
         CHECK(std::equal(first.begin(), first.end(), order.begin()));
+        if (descending || k == 0) continue;
+        const auto [value, index] = kthvalue(x, k);
+        CHECK(index.template item<int64_t>() == order[k - 1]);
+        CHECK(value.template item<T>() == values[order[k - 1]]);
       }
     }
   }
@@ -90,8 +94,26 @@ TEST_CASE("topk: a few of lines whose elements are not neighbours, with NaN and 
         const auto order = stable_order(x.select(1, column).contiguous().to_vector<float>(), largest);
         const auto first = found.select(1, column).contiguous().to_vector<int64_t>();
         CHECK(std::equal(first.begin(), first.end(), order.begin()));
+        if (!largest) CHECK(kthvalue(x, k, 0).indices.to_vector<int64_t>()[column] == order[k - 1]);
       }
     }
+}
+
+TEST_CASE("kthvalue: every rank of lines with ties, NaN, both zeros and keys that differ in few bits") {
+  manual_seed(17);
+  for (const int64_t n : {33, 300, 2100}) {
+    const Tensor few = randint(0, 3, {n}, {.dtype = kInt64}), wide = few * (int64_t{1} << 40) - (int64_t{1} << 62);
+    Tensor special = randn({n}, {.dtype = kDouble});
+    for (const int64_t i : {3, 4, 30}) special.data<double>()[i] = kNaN;
+    special.data<double>()[7] = 0.0;
+    special.data<double>()[8] = -0.0;
+    for (const Tensor& x : {few, wide, special, special.to(kFloat), zeros({n})}) {
+      const auto order = argsort(x, 0).to_vector<int64_t>();
+      const Tensor second = stack({zeros_like(x), x});
+      for (int64_t k = 1; k <= n; k += n < 1000 ? 1 : 7)
+        REQUIRE(kthvalue(second, k).indices.to_vector<int64_t>() == std::vector{k - 1, order[k - 1]});
+    }
+  }
 }
 
 TEST_CASE("sort: extreme numbers of each integer type") {

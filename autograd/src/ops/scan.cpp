@@ -132,17 +132,18 @@ struct Line {
   int axis;
   int64_t k;
   bool descending;
+  int64_t from = 0;
 };
 
 ValuesIndices first_of(const char* op, const kernels::Kernel<void(const kernels::SortArgs&, Stream&)>& kernel,
                        const Tensor& x, const Line& line) {
   Shape sizes = x.sizes();
-  if (!sizes.empty()) sizes[line.axis] = line.k;
+  if (!sizes.empty()) sizes[line.axis] = line.k - line.from;
   Tensor values = empty(sizes, like(x)), indices = empty(sizes, {.dtype = kInt64, .device = x.device()});
   const Around a = around(x.sizes(), line.axis);
   launch(kernel, x.device(),
          {values.tensor_view(), indices.tensor_view(), dense(x).tensor_view(), a.outer, a.n, a.inner, line.k,
-          line.descending});
+          line.descending, line.from});
   LEVIN_TRACE("topk", {x}, {values, indices}, {{"axis", line.axis}, {"k", line.k}, {"largest", line.descending}});
   if (Context* c = record(op, values, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
@@ -169,6 +170,22 @@ ValuesIndices topk(const Tensor& x, int64_t k, int64_t axis, bool largest) {
   if (k < 0 || k > n)
     fail<ValueError>("[topk] k = {} is out of range: axis {} of {} has {} elements.", k, a, x.sizes(), n);
   return first_of("topk", kernels::topk, x, {a, k, largest});
+}
+
+ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
+  const int a = wrap_axis(axis, x.dim(), "kthvalue");
+  const int64_t n = x.dim() == 0 ? 1 : x.sizes()[a];
+  if (k < 1 || k > n)
+    fail<ValueError>("[kthvalue] k is {}, but axis {} of {} has {} elements.", k, axis, x.sizes(), n);
+  if (x.dim() == 0) return topk(x, 1);
+  ValuesIndices at;
+  if (tracing()) [[unlikely]] {  // other programs know topk
+    const auto [values, indices] = topk(x, k, a, false);
+    at = {narrow(values, a, k - 1, 1), narrow(indices, a, k - 1, 1)};
+  } else {
+    at = first_of("kthvalue", kernels::topk, x, {a, k, false, k - 1});
+  }
+  return keepdim ? at : ValuesIndices{squeeze(at.values, a), squeeze(at.indices, a)};
 }
 
 }  // namespace levin

@@ -67,17 +67,19 @@ __device__ inline SortKey<T> key_of(T x) {
 template <class T>
 struct SortLines {
   const T* x;
-  T* values;              ///< (outer, k, inner)
-  std::int64_t* indices;  ///< (outer, k, inner)
+  T* values;              ///< (outer, k - from, inner)
+  std::int64_t* indices;  ///< (outer, k - from, inner)
   std::int64_t lines, n, inner, k;
-  SortKey<T> flip;  ///< all bits of a key set for descending order, else 0
+  SortKey<T> flip;    ///< all bits of a key set for descending order, else 0
+  std::int64_t from;  ///< the lowest rank that is stored
 
   __device__ T element(std::int64_t line, std::int64_t place) const {
     return x[(line / inner * n + place) * inner + line % inner];
   }
   __device__ SortKey<T> key(std::int64_t line, std::int64_t place) const { return key_of(element(line, place)) ^ flip; }
   __device__ void store(std::int64_t line, std::int64_t rank, std::int64_t place) const {
-    const std::int64_t to = (line / inner * k + rank) * inner + line % inner;
+    if (rank < from) return;
+    const std::int64_t to = (line / inner * (k - from) + rank - from) * inner + line % inner;
     indices[to] = place;
     values[to] = element(line, place);
   }

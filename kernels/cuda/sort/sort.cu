@@ -61,7 +61,8 @@ void sort_lines(const SortArgs& a, Stream& stream) {
                        a.n,
                        a.inner,
                        a.k,
-                       a.descending ? all : SortKey<D>{0}};
+                       a.descending ? all : SortKey<D>{0},
+                       a.from};
   const auto lines = static_cast<unsigned>(s.lines);
   if (s.n <= kShortSort) {
     const int size = power_of_two_above(s.n);

@@ -155,14 +155,15 @@ TEST_CASE("an infinity in a long row does not affect the sums before it") {
   CHECK(std::isinf(sums[9000]));
 }
 
-TEST_CASE("long rows of every type are sorted stably, ascending and descending, and topk matches") {
+TEST_CASE("long rows of every type are sorted stably, ascending and descending, and topk and single ranks match") {
   constexpr int64_t n = 3001;
   const std::vector<DType> all = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,
                                   DType::i32, DType::i16, DType::i8,  DType::u8,   DType::boolean};
   for (const DType dtype : small_cases() ? std::vector{DType::f32, DType::u8} : all) {
     CAPTURE(std::string(name_of(dtype)));
     std::vector<double> v;
-    for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<double>(i * 7919 % 601) - (dtype == DType::u8 ? 0 : 300));
+    for (int64_t i = 0; i < 2 * n; ++i)
+      v.push_back(static_cast<double>(i * 7919 % 601) - (dtype == DType::u8 ? 0 : 300));
     if (is_floating(dtype)) {
       v[5] = v[2500] = std::numeric_limits<double>::quiet_NaN();
       v[6] = -0.0, v[7] = 0.0, v[8] = -std::numeric_limits<double>::infinity();
@@ -170,16 +171,20 @@ TEST_CASE("long rows of every type are sorted stably, ascending and descending, 
     if (dtype == DType::i8 || dtype == DType::u8) {
       for (double& x : v) x = std::fmod(x, 100.0);
     }
-    const Tensor host = from_data(v, {1, n, 1}, {.dtype = dtype}), x = host.to(cuda(0));
+    const Tensor host = from_data(v, {2, n, 1}, {.dtype = dtype}), x = host.to(cuda(0));
     for (const bool descending : {false, true}) {
-      for (const int64_t k : {n, int64_t{1500}, int64_t{37}}) {
+      for (const auto& ranks : std::vector<std::pair<int64_t, int64_t>>{
+               {0, n}, {0, 1500}, {1400, 1500}, {1499, 1500}, {0, 37}, {36, 37}}) {
+        const int64_t lowest = ranks.first, k = ranks.second;
+        CAPTURE(lowest);
         CAPTURE(k);
-        const auto run = [&](const Tensor& from, Device device) {
-          Tensor values = empty({1, k, 1}, {.dtype = dtype, .device = device});
-          Tensor indices = empty({1, k, 1}, {.dtype = kInt64, .device = device});
+        const auto run = [&](const Tensor& source, Device device) {
+          Tensor values = empty({2, k - lowest, 1}, {.dtype = dtype, .device = device});
+          Tensor indices = empty({2, k - lowest, 1}, {.dtype = kInt64, .device = device});
           Stream stream = current_stream(device);
           const auto& table = k == n ? kernels::sort : kernels::topk;
-          table({values.tensor_view(), indices.tensor_view(), from.tensor_view(), 1, n, 1, k, descending}, stream);
+          table({values.tensor_view(), indices.tensor_view(), source.tensor_view(), 2, n, 1, k, descending, lowest},
+                stream);
           return std::pair(values.to(kCpu), indices.to(kCpu).to_vector<int64_t>());
         };
         const auto [values, indices] = run(x, cuda(0));

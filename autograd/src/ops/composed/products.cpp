@@ -220,11 +220,14 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
 
 namespace {
 
-/// Computes |x - y| by |x|^2 + |y|^2 - 2 x y, as PyTorch does for many points: one product instead of a tensor of
-/// differences, at the price of digits where points are close. The gradient at distance 0 is 0.
+/// Computes |x - y| by |x|^2 + |y|^2 - 2 x y, as PyTorch does for many points: one product, of (-2 x, |x|^2, 1) and
+/// (y, 1, |y|^2), instead of a tensor of differences, at the price of digits where points are close. The gradient at
+/// distance 0 is 0.
 Tensor distances_by_product(const Tensor& a, const Tensor& b) {
-  const Tensor of_a = sum(square(a), {-1}, true), of_b = transpose(sum(square(b), {-1}, true), -2, -1);
-  const Tensor squares = add(matmul(mul(a, -2), transpose(b, -2, -1)), add(of_a, of_b));
+  const Tensor of_a = sum(square(a), {-1}, true), of_b = sum(square(b), {-1}, true);
+  const Tensor left = cat({mul(a, -2), of_a, ones_like(of_a)}, -1), right = cat({b, ones_like(of_b), of_b}, -1);
+  const Tensor squares = matmul(left, transpose(right, -2, -1));
+  if (!squares.requires_grad()) return sqrt(relu(squares));
   const Tensor apart = gt(squares.detach(), 0);
   return where(apart, sqrt(where(apart, squares, 1)), mul(squares.detach(), 0));
 }

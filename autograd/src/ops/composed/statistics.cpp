@@ -56,24 +56,14 @@ std::pair<Tensor, int> along(const char* op, const Tensor& x, std::optional<int6
 
 }  // namespace
 
-ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
-  const auto [source, at] = along("kthvalue", x, x.dim() > 0 ? std::optional(axis) : std::nullopt);
-  if (k < 1 || k > source.size(at))
-    fail<ValueError>("[kthvalue] k is {}, but axis {} of {} has {} elements.", k, axis, x.sizes(), source.size(at));
-  const Tensor index = narrow(sort(source.detach(), at).indices, at, k - 1, 1);
-  const ValuesIndices result = {gather(source, at, index), index};
-  if (x.dim() == 0) return {reshape(result.values, {}), reshape(result.indices, {})};
-  return without_axis(result, at, keepdim);
-}
-
 ValuesIndices median(const Tensor& x, int64_t axis, bool keepdim) {
   const int at = wrap_axis(axis, x.dim(), "median");
   const int64_t size = x.dim() > 0 ? x.size(at) : 1;
   if (size == 0) fail<ShapeError>("[median] axis {} of {} is empty.", axis, x.sizes());
   ValuesIndices middle = kthvalue(x, (size + 1) / 2, at, keepdim);
   if (!x.is_floating() || x.dim() == 0) return middle;
-  const Tensor missing = isnan(x), first = argmax(missing.to(kInt64), at, true);
-  const Tensor any_missing = any(missing, at, true);
+  const Tensor missing = isnan(x), first = argmax(missing.to(kUInt8), at, true);
+  const Tensor any_missing = gather(missing, at, first);
   const Tensor index = where(any_missing, first, keepdim ? middle.indices : unsqueeze(middle.indices, at));
   return without_axis({gather(x, at, index), index}, at, keepdim);
 }

@@ -60,14 +60,15 @@ struct RecurrenceArgs {
 };
 extern constinit Kernel<void(const RecurrenceArgs&, Stream&)> recurrence;
 
-/// Returns the first k elements of each line along n in ascending or descending order: values (outer, k, inner) of x's
-/// type and indices (outer, k, inner) int64, their positions in the line. Ties keep the order of x; NaN is larger than
-/// everything, and all NaNs are ties, as are both zeros. Any type. sort needs k = n. Bytes: x once, both outputs once;
-/// about 4 passes over 8 bytes of workspace per element.
+/// Returns the elements of rank `from` to k - 1 of each line along n in ascending or descending order: values (outer,
+/// k - from, inner) of x's type and indices (outer, k - from, inner) int64, their positions in the line. Ties keep the
+/// order of x; NaN is larger than everything, and all NaNs are ties, as are both zeros. Any type. sort needs k = n and
+/// from = 0. Bytes: x once, both outputs once; about 4 passes over 8 bytes of workspace per element.
 struct SortArgs {
   TensorView values, indices, x;
   int64_t outer = 1, n = 1, inner = 1, k = 1;
   bool descending = false;
+  int64_t from = 0;
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(x, values, indices), 0, x.dtype}; }

@@ -1,0 +1,55 @@
+"""How much two threads compute beside one on this machine at the moment, for ./run compare.
+
+Virtual processors may be two hyperthreads of one core, or shared with other machines: for minutes two threads then bring
+no more than one, and the ratio of two programs that ran in different phases says nothing.
+"""
+import statistics
+import threading
+import time
+
+ENOUGH = 1.8
+PRODUCTS, SIZE = 60, 256  # about 20 ms a thread
+
+
+def speedup():
+    """Returns the work of two threads at once over the work of one in the same time, with products of matrices."""
+    import torch
+    a = torch.ones(SIZE, SIZE)
+
+    def multiply():
+        torch.set_num_threads(1)  # it holds for the thread that calls it
+        for _ in range(PRODUCTS):
+            torch.mm(a, a)
+
+    def seconds(count):
+        threads = [threading.Thread(target=multiply) for _ in range(count)]
+        start = time.perf_counter()
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return time.perf_counter() - start
+
+    multiply()
+    return 2 * min(seconds(1) for _ in range(3)) / statistics.median(seconds(2) for _ in range(3))
+
+
+class Watch:
+    """Waits before a measurement until two threads bring ENOUGH, for `patience` seconds in all, and keeps what it saw."""
+
+    def __init__(self, patience):
+        self.left = patience
+        self.seen = []
+
+    def wait(self):
+        start = time.monotonic()
+        while (now := speedup()) < ENOUGH and time.monotonic() - start < self.left:
+            time.sleep(1)
+        self.left = max(0, self.left - (time.monotonic() - start))
+        self.seen.append(now)
+
+    def in_words(self):
+        if not self.seen:
+            return ""
+        return (f"; before a row two threads computed {statistics.median(self.seen):.2f} times as much as one "
+                f"({min(self.seen):.2f} to {max(self.seen):.2f})")
