@@ -85,8 +85,9 @@ def pieces(kind, args):
 CAPABILITIES = {"avx2": {"LEVIN_CPU_CAPABILITY": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
                          "MKL_ENABLE_INSTRUCTIONS": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}}
 
-SECTIONS = {"": "Networks", "micro/": "Operations and layers", "gemm/": "Products of float32 matrices, by the fastest of MKL, oneDNN "
-            "and OpenBLAS: m x n x k, with t for an operand that lies transposed", "size/": "Layers from the smallest to the largest sizes"}
+SECTIONS = {"": "Networks", "memory/": "Peak memory of the processes that train", "micro/": "Operations and layers",
+            "gemm/": "Products of float32 matrices, by the fastest of MKL, oneDNN and OpenBLAS: m x n x k, with t for an operand "
+            "that lies transposed", "size/": "Layers from the smallest to the largest sizes"}
 
 
 def section_of(name):
@@ -236,8 +237,7 @@ def main():
         sys.exit(f"error: no row's name contains \"{args.filter}\"")
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
-    import torch
-    peers = f"PyTorch {torch.__version__} with subnormals flushed"
+    peers = f"PyTorch {importlib.metadata.version('torch')} with subnormals flushed"
     if any("/jax" in r["name"] for r in rows):
         peers += f", JAX {importlib.metadata.version('jax')}"
     note = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, float32, {peers}; "

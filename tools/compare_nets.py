@@ -1,13 +1,16 @@
 """The nets of ./run compare: training steps, and forward passes of 64 samples and of one, against each peer in turn.
 
 Rows are named `NET`, `NET/b64` and `NET/b1` against PyTorch in eager mode, with `/compiled`, `/max-autotune`,
-`/channels-last` or `/jax` behind it against another peer.
+`/channels-last` or `/jax` behind it against another peer; `memory/NET` is the peak memory of the two processes that
+trained in eager mode.
 """
 import pathlib
 import re
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
@@ -19,6 +22,7 @@ GOALS = {"mlp": {"": 1.3, "/b64": 1.3, "/b1": 3}, "lenet": {"": 2.5, "/b64": 1.3
          "cnn": {"": 2.5, "/b64": 1.3, "/b1": 1.3}, "dcgan": {"": 1.6, "/b64": 1.3, "/b1": 1.3},
          "gpt": {"": 1.6, "/b64": 1.3, "/b1": 1.3}, "resnet18": {"": 1.3, "/b64": 1.3, "/b1": 1.3},
          "vit": {"": 1.3, "/b64": 1.3, "/b1": 1.3}, "lstm": {"": 1.3, "/b64": 1.3, "/b1": 1.3}}
+MEMORY_GOAL = 2.5
 WORDS = {"": "training step", "/b64": "forward, 64 samples", "/b1": "forward, one sample"}
 IMAGES = ("lenet", "cnn", "dcgan", "resnet18")  # whose convolutions may prefer channels last
 TOKENS = ("gpt", "lstm")
@@ -26,6 +30,32 @@ HEAVY = ("resnet18", "vit")  # a step takes most of a second
 
 PEER_OPTIONS = {"": [], "/compiled": ["--compile"], "/max-autotune": ["--compile", "max-autotune"],
                 "/channels-last": ["--channels-last"], "/jax": None}
+
+
+def peak_memory(pid):
+    """Returns the peak memory of a process so far in MB, or 0 if it has ended. The kernel's figure for a child that has
+    ended includes this process, whose copy it was."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1024 if found else 0
+
+
+def run_measured(command):
+    """Returns a program's output and its peak memory in MB."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen([str(c) for c in command], stdout=out, stderr=err, cwd=ROOT)
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, peak_memory(process.pid))
+            time.sleep(0.02)
+        out.seek(0), err.seek(0)
+        output = out.read()
+        if process.returncode != 0:
+            sys.exit(f"error: {' '.join(map(str, command))} ended with {process.returncode}:\n{output}{err.read()}")
+    return output, peak
 
 
 def run(command):
@@ -71,7 +101,7 @@ def agrees(loss, other):
 
 
 def compare_with(net, batch, peer, args, eager_loss):
-    """Returns a row. Levin's loss has to agree with the peer's. Compiled nets round differently, so theirs may agree with
+    """Returns a row, and the peak memory of both sides in MB. Levin's loss has to agree with the peer's. Compiled nets round differently, so theirs may agree with
     that of the eager one instead; the output then says so."""
     mode = ["--inference", batch] if batch else []
     options = [net, *mode, "--threads", args.threads, "--steps", steps_of(net, batch, peer, args)]
@@ -81,12 +111,14 @@ def compare_with(net, batch, peer, args, eager_loss):
     else:
         theirs = [sys.executable, "bench/peers/torch_train.py", *options, *PEER_OPTIONS[peer], "--dump", PEERS]
     ours = [BIN / "levin_compare_nets", *options, "--init", weights]
-    rates = ([], [])
+    rates, memory = ([], []), [0, 0]
     for _ in range(1 if peer == "/jax" and net in HEAVY else args.rounds):
         args.watch.wait()
-        rate, peer_loss = figures(run(theirs))
+        output, memory[1] = run_measured(theirs)
+        rate, peer_loss = figures(output)
         rates[1].append(rate)
-        rate, loss = figures(run(ours))
+        output, memory[0] = run_measured(ours)
+        rate, loss = figures(output)
         rates[0].append(rate)
     name = net + (f"/b{batch}" if batch else "") + peer
     if not agrees(loss, peer_loss):
@@ -95,7 +127,7 @@ def compare_with(net, batch, peer, args, eager_loss):
         print(f"{name}: the last loss is {peer_loss} there and {eager_loss} in eager mode, {loss} here")
     unit = "tokens/s" if net in TOKENS else "images/s"
     spread = max((max(side) - min(side)) / statistics.median(side) for side in rates)
-    return {**row(name, *map(statistics.median, rates), unit), "loss": loss, "peer_loss": peer_loss, "spread": spread}
+    return {**row(name, *map(statistics.median, rates), unit), "loss": loss, "peer_loss": peer_loss, "spread": spread}, memory
 
 
 def compare_nets(args, show):
@@ -105,12 +137,18 @@ def compare_nets(args, show):
             eager_loss = None
             work = net + (f"/b{batch}" if batch else "")
             wanted = [p for p in peers_of(net, args) if args.filter in work + p]
+            measures_memory = batch == 0 and args.filter in f"memory/{net}"
+            if measures_memory and "" not in wanted:
+                wanted.insert(0, "")
             if wanted and wanted[0] == "/jax":
                 wanted = ["", "/jax"]  # JAX reads the weights that PyTorch wrote
             for peer in wanted:
-                found = compare_with(net, batch, peer, args, eager_loss)
-                eager_loss = found["peer_loss"] if peer == "" else eager_loss
+                found, memory = compare_with(net, batch, peer, args, eager_loss)
                 show(found)
+                if peer == "":
+                    eager_loss = found["peer_loss"]
+                    if measures_memory:
+                        show(row(f"memory/{net}", *memory, "MB"))
 
 
 def work_of(name):
@@ -149,4 +187,9 @@ def best_table(rows):
         goal = GOALS[net][way]
         lines.append(f"| {net} | {WORDS[way]} | {number(r['levin'])} | {number(r['peer'])} | {peer_of(r['name'])} | "
                      f"{r['unit']} | {r['ratio']:.2f} | {goal}{'' if r['ratio'] >= goal else ', not reached'} |")
+    for r in rows:
+        if r["name"].startswith("memory/"):
+            lines.append(f"| {r['name'].removeprefix('memory/')} | peak memory, training | {number(r['levin'])} | "
+                         f"{number(r['peer'])} | PyTorch | MB | {r['ratio']:.2f} | {MEMORY_GOAL}"
+                         f"{'' if r['ratio'] >= MEMORY_GOAL else ', not reached'} |")
     return lines

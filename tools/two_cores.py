@@ -1,9 +1,13 @@
 """How much two threads compute beside one on this machine at the moment, for ./run compare.
 
 Virtual processors may be two hyperthreads of one core, or shared with other machines: for minutes two threads then bring
-no more than one, and the ratio of two programs that ran in different phases says nothing.
+no more than one, and the ratio of two programs that ran in different phases says nothing. As a script it measures once
+for each line that it reads: PyTorch, whose products it times, then is not part of the process that measures others'
+memory.
 """
 import statistics
+import subprocess
+import sys
 import threading
 import time
 
@@ -40,10 +44,16 @@ class Watch:
     def __init__(self, patience):
         self.left = patience
         self.seen = []
+        self.script = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def speedup(self):
+        self.script.stdin.write("\n")
+        self.script.stdin.flush()
+        return float(self.script.stdout.readline())
 
     def wait(self):
         start = time.monotonic()
-        while (now := speedup()) < ENOUGH and time.monotonic() - start < self.left:
+        while (now := self.speedup()) < ENOUGH and time.monotonic() - start < self.left:
             time.sleep(1)
         self.left = max(0, self.left - (time.monotonic() - start))
         self.seen.append(now)
@@ -53,3 +63,8 @@ class Watch:
             return ""
         return (f"; before a row two threads computed {statistics.median(self.seen):.2f} times as much as one "
                 f"({min(self.seen):.2f} to {max(self.seen):.2f})")
+
+
+if __name__ == "__main__":
+    for _ in sys.stdin:
+        print(speedup(), flush=True)
