@@ -49,6 +49,18 @@ HWY_INLINE void scaled_sum(int64_t n, T scale, const T* x, T* y) {
   if (j < n) store_part(hn::MulAdd(s, load_part(x + j, n - j), load_part(y + j, n - j)), y + j, n - j);
 }
 
+template <class T>
+HWY_INLINE void subtract_from_all(int64_t count, int64_t n, const T* x, const T* factors, int64_t step, T* lines,
+                                  int64_t stride) {
+  const Simd<T> d;
+  for (int64_t k = 0; k < count; ++k) {
+    const auto factor = hn::Set(d, factors[k * step]);
+    T* line = lines + k * stride;
+    for (int64_t j = 0; j < n; j += kLanes<T>)
+      hn::StoreU(hn::NegMulAdd(factor, hn::LoadU(d, x + j), hn::LoadU(d, line + j)), d, line + j);
+  }
+}
+
 /// Rotates V whole vectors of each line, or one partial vector of `part` elements. The line that two rotations share
 /// stays in registers. Not inlined, because g++ 12 would fail with an internal compiler error under -fsanitize=thread.
 template <int V, class T>
@@ -95,6 +107,14 @@ void products_f64(const double* a, int64_t stride, int64_t rows, int64_t n, cons
 }
 void add_scaled_f32(int64_t n, float scale, const float* x, float* y) { scaled_sum(n, scale, x, y); }
 void add_scaled_f64(int64_t n, double scale, const double* x, double* y) { scaled_sum(n, scale, x, y); }
+void subtract_f32(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
+                  int64_t stride) {
+  subtract_from_all(count, n, x, factors, step, lines, stride);
+}
+void subtract_f64(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
+                  int64_t stride) {
+  subtract_from_all(count, n, x, factors, step, lines, stride);
+}
 void rotate_f32(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
                 const Rotation<float>* list) {
   rotate_lines(a, stride, columns, chains, count, list);
@@ -114,6 +134,8 @@ HWY_EXPORT(products_f32);
 HWY_EXPORT(products_f64);
 HWY_EXPORT(add_scaled_f32);
 HWY_EXPORT(add_scaled_f64);
+HWY_EXPORT(subtract_f32);
+HWY_EXPORT(subtract_f64);
 HWY_EXPORT(rotate_f32);
 HWY_EXPORT(rotate_f64);
 
@@ -130,6 +152,14 @@ void add_scaled(int64_t n, float scale, const float* x, float* y) {
 }
 void add_scaled(int64_t n, double scale, const double* x, double* y) {
   HWY_DYNAMIC_DISPATCH(add_scaled_f64)(n, scale, x, y);
+}
+void subtract_from_lines(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
+                         int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(subtract_f32)(count, n, x, factors, step, lines, stride);
+}
+void subtract_from_lines(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
+                         int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(subtract_f64)(count, n, x, factors, step, lines, stride);
 }
 void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
             const Rotation<float>* list) {

@@ -31,6 +31,14 @@ void products(const double* a, int64_t stride, int64_t rows, int64_t n, const do
 void add_scaled(int64_t n, float scale, const float* x, float* y);
 void add_scaled(int64_t n, double scale, const double* x, double* y);
 
+/// line_k (n) -= factors[k * step] * x (n) for `count` lines, which are `stride` elements apart. Writes up to a vector
+/// beyond each line, and reads x so far.
+void subtract_from_lines(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
+                         int64_t stride);
+void subtract_from_lines(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
+                         int64_t stride);
+inline constexpr int64_t kLineSlack = 16;  ///< elements of the longest vector
+
 /// Applies the chains, one after the other, to the lines a (lines, columns).
 void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count, const Rotation<float>* list);
 void rotate(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,

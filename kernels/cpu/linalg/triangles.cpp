@@ -38,55 +38,65 @@ void subtract_product(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T
              .beta = T(1)});
 }
 
-/// Calls f(lines, height, width) with columns [begin, begin + width) of a (n, n) from row `begin` on as lines of a
-/// buffer, and copies them back; returns f's result.
+/// The columns of a block as lines of a buffer.
+template <class T>
+struct Columns {
+  T* lines;
+  int64_t height, width, stride;
+
+  T* operator[](int64_t j) const { return lines + j * stride; }
+
+  /// Subtracts from the columns after j what elimination by column j, below its diagonal, takes from them: column k by
+  /// factor k, the first of which is `factors`.
+  void eliminate(int64_t j, const T* factors, int64_t step) const {
+    subtract_from_lines(width - j - 1, height - j - 1, (*this)[j] + j + 1, factors + step, step, (*this)[j + 1] + j + 1,
+                        stride);
+  }
+};
+
+/// Calls f(columns) with columns [begin, begin + width) of a (n, n) from row `begin` on, and copies them back; returns
+/// f's result.
 template <class T, class F>
 bool with_columns(T* a, int64_t n, int64_t begin, int64_t width, std::vector<T>& buffer, F f) {
-  const int64_t height = n - begin;
-  T *block = a + begin * n + begin, *lines = buffer.data();
-  transpose_into(lines, height, block, n, height, width);
-  const bool result = f(lines, height, width);
-  transpose_into(block, n, lines, height, width, height);
+  const Columns<T> columns{buffer.data(), n - begin, width, n - begin + kLineSlack};
+  T* block = a + begin * n + begin;
+  transpose_into(columns.lines, columns.stride, block, n, columns.height, width);
+  const bool result = f(columns);
+  transpose_into(block, n, columns.lines, columns.stride, width, columns.height);
   return result;
 }
 template <class T>
 std::vector<T> columns_buffer(int64_t n) {
-  return std::vector<T>(static_cast<std::size_t>(n * std::min(kTriangleBlock, n)));
-}
-
-/// Subtracts from the columns after j what elimination by column j, below its diagonal, takes from them.
-template <class T>
-void eliminate(T* lines, int64_t height, int64_t width, int64_t j, const T* factors, int64_t stride) {
-  for (int64_t k = j + 1; k < width; ++k)
-    add_scaled(height - j - 1, -factors[k * stride], lines + j * height + j + 1, lines + k * height + j + 1);
+  return std::vector<T>(static_cast<std::size_t>((n + kLineSlack) * std::min(kTriangleBlock, n)));
 }
 
 template <class T>
-bool cholesky_of_columns(T* lines, int64_t height, int64_t width) {
-  for (int64_t j = 0; j < width; ++j) {
-    T* column = lines + j * height;
+bool cholesky_of_columns(const Columns<T>& columns) {
+  for (int64_t j = 0; j < columns.width; ++j) {
+    T* column = columns[j];
     if (!(column[j] > T(0))) return false;
     const T root = std::sqrt(column[j]);
-    for (int64_t i = j; i < height; ++i) column[i] /= root;
-    eliminate(lines, height, width, j, column, 1);
+    for (int64_t i = j; i < columns.height; ++i) column[i] /= root;
+    columns.eliminate(j, column + j, 1);
   }
   return true;
 }
 
 template <class T>
-bool lu_of_columns(T* lines, int64_t height, int64_t width, int64_t begin, int64_t* pivots) {
+bool lu_of_columns(const Columns<T>& columns, int64_t begin, int64_t* pivots) {
   bool regular = true;
-  for (int64_t j = 0; j < width; ++j) {
-    T* column = lines + j * height;
+  for (int64_t j = 0; j < columns.width; ++j) {
+    T* column = columns[j];
     int64_t pivot = j;
-    for (int64_t i = j + 1; i < height; ++i)
+    for (int64_t i = j + 1; i < columns.height; ++i)
       if (std::abs(column[i]) > std::abs(column[pivot])) pivot = i;
     pivots[begin + j] = begin + pivot;
-    regular &= column[pivot] != T(0);
-    if (column[pivot] == T(0)) continue;
-    for (int64_t k = 0; pivot != j && k < width; ++k) std::swap(lines[k * height + j], lines[k * height + pivot]);
-    for (int64_t i = j + 1; i < height; ++i) column[i] /= column[j];
-    eliminate(lines, height, width, j, lines + j, height);
+    const T value = column[pivot];
+    regular &= value != T(0);
+    if (value == T(0)) continue;
+    for (int64_t k = 0; pivot != j && k < columns.width; ++k) std::swap(columns[k][j], columns[k][pivot]);
+    for (int64_t i = j + 1; i < columns.height; ++i) column[i] /= value;
+    columns.eliminate(j, column + j, columns.stride);
   }
   return regular;
 }
@@ -99,7 +109,8 @@ bool cholesky(T* a, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
     const int64_t width = std::min(kTriangleBlock, n - begin);
     subtract_product(n - begin, width, begin, a + begin * n, a + begin * n, a + begin * n + begin, n, n, n, true);
-    if (!with_columns(a, n, begin, width, buffer, cholesky_of_columns<T>)) return false;
+    if (!with_columns(a, n, begin, width, buffer, [](const Columns<T>& c) { return cholesky_of_columns(c); }))
+      return false;
   }
   for (int64_t i = 0; i < n; ++i) std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));
   return true;
@@ -111,9 +122,8 @@ bool lu(T* a, int64_t n, int64_t* pivots) {
   std::vector<T> buffer = columns_buffer<T>(n);
   for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
     const int64_t width = std::min(kTriangleBlock, n - begin), end = begin + width;
-    regular &= with_columns(a, n, begin, width, buffer, [&](T* lines, int64_t height, int64_t) {
-      return lu_of_columns(lines, height, width, begin, pivots);
-    });
+    regular &= with_columns(a, n, begin, width, buffer,
+                            [&](const Columns<T>& c) { return lu_of_columns(c, begin, pivots); });
     // The columns of the block have exchanged their rows already.
     for (int64_t i = begin; i < end; ++i) {
       T *row = a + i * n, *other = a + pivots[i] * n;
