@@ -4,6 +4,7 @@
 
 #include <levin/kernels/linalg/factorizations.h>
 
+#include <array>
 #include <cmath>
 
 namespace levin::kernels {
@@ -124,6 +125,7 @@ std::vector<T> Reflectors<T>::first_rows(int64_t rows) const {
 template <class T>
 Reflectors<T> factor_columns(T* lines, int64_t m, int64_t n) {
   Reflectors<T> q(std::min(m, n), m);
+  std::array<T, kReflectorBlock> along{};  // products of the other columns of a block and v
   for (int64_t begin = 0; begin < q.count; begin += kReflectorBlock) {
     const int64_t end = std::min(begin + kReflectorBlock, q.count);
     for (int64_t j = begin; j < end; ++j) {
@@ -131,10 +133,10 @@ Reflectors<T> factor_columns(T* lines, int64_t m, int64_t n) {
       std::copy(column + j, column + m, v + j);
       std::fill(column + j, column + m, T(0));
       column[j] = reflect(v + j, m - j, tau);
-      for (int64_t i = j + 1; i < end; ++i) {
-        T* other = lines + i * m + j;
-        add_scaled(m - j, -tau * product(m - j, v + j, other), v + j, other);
-      }
+      T* others = column + m + j;
+      products(others, m, end - j - 1, m - j, v + j, along.data());
+      for (int64_t i = 0; i < end - j - 1; ++i)
+        add_scaled(m - j, -tau * along[static_cast<std::size_t>(i)], v + j, others + i * m);
     }
     q.apply_block(begin, end, lines + end * m, n - end, false);
   }

@@ -361,9 +361,8 @@ using namespace cpu::linalg;
 template <class T>
 bool eigh(const T* a, int64_t n, T* w, T* v) {
   std::vector<T> full(static_cast<std::size_t>(n * n));
-  const auto at = [&](int64_t i, int64_t j) -> T& { return full[static_cast<std::size_t>(i * n + j)]; };
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j <= i; ++j) at(i, j) = at(j, i) = a[i * n + j];
+  transpose_into(full.data(), n, a, n, n, n);  // the lower triangle, of which a copy follows
+  for (int64_t i = 0; i < n; ++i) std::copy(a + i * n, a + i * n + i, full.data() + i * n);
   const T scale = scale_of(full.data(), n * n);
   if (scale == T(0)) return false;
   for (T& x : full) x *= scale;
@@ -371,12 +370,13 @@ bool eigh(const T* a, int64_t n, T* w, T* v) {
   Reflectors<T> q = tridiagonalize(full.data(), n, d.data(), e.data());
   RotatedLines<T> vectors(q.first_rows(n), n);
   if (!diagonalize(d, e, vectors)) return false;
-  int64_t column = 0;
+  int64_t row = 0;
   for (const std::size_t k : order(d, std::less<>())) {
-    w[column] = static_cast<T>(d[k]) / scale;
-    for (int64_t i = 0; i < n; ++i) v[i * n + column] = vectors.line(static_cast<int64_t>(k))[i];
-    ++column;
+    w[row] = static_cast<T>(d[k]) / scale;
+    const T* line = vectors.line(static_cast<int64_t>(k));
+    std::copy(line, line + n, full.data() + row++ * n);
   }
+  transpose_into(v, n, full.data(), n, n, n);
   return true;
 }
 
