@@ -55,7 +55,7 @@ def outputs_of(program, leaves):
     for i, step in enumerate(program["steps"]):
         inputs = [fit(values[s], sizes) for s, sizes in zip(step["sources"], step["sizes"])]
         names = {f"x{k}": x for k, x in enumerate(inputs)}
-        result = eval(step["expression"], {"torch": torch, "F": F, "n": len(inputs), **names})
+        result = eval(step["expression"], {"torch": torch, "F": F, "math": math, "n": len(inputs), **names})
         results = [result] if isinstance(result, torch.Tensor) else list(result)
         values.append(results[0])
         if i + 1 == len(program["steps"]):
