@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <sstream>
 
@@ -92,29 +93,53 @@ void Pytorch::start() {
   close(from[1]);
   to_ = fdopen(to[1], "w");
   from_ = fdopen(from[0], "r");
-  alarm(kStarting);  // importing it takes longer than the limit of a test
+  std::signal(SIGPIPE, SIG_IGN);  // if the process has died, reading its answer says so
+  const bool limited = alarm(kStarting) != 0;  // importing it takes longer than the limit of a test
   char ready[16];
   if (!std::fgets(ready, sizeof(ready), from_)) throw Error("PyTorch does not start: " + python_);
-  alarm(kAnswering);
+  alarm(limited ? kAnswering : 0);
+}
+
+std::optional<std::string> Pytorch::ask(const std::string& line) {
+  std::fputs(line.c_str(), to_);
+  std::fflush(to_);
+  std::string answer;
+  for (int c; (c = std::fgetc(from_)) != '\n';) {
+    if (c == EOF) {
+      std::fclose(to_);
+      std::fclose(from_);
+      to_ = from_ = nullptr;
+      return std::nullopt;
+    }
+    answer += static_cast<char>(c);
+  }
+  return answer;
 }
 
 std::optional<Results> Pytorch::run(const Program& p) {
   if (!std::ranges::all_of(p.steps, [](const Step& s) { return !expression_of(s).empty(); })) return std::nullopt;
+  bool shared = to_ != nullptr;  // by processes whose programs may have ended it
   if (!to_) start();
   json request = request_of(p);
   // A process that died may have left an answer, so each process uses its own numbers.
   const int64_t number = static_cast<int64_t>(getpid()) * 1'000'000 + ++asked_;
   request["number"] = number;
-  std::fputs((request.dump() + "\n").c_str(), to_);
-  std::fflush(to_);
-  for (;;) {
-    std::string line;
-    for (int c; (c = std::fgetc(from_)) != '\n';) {
-      if (c == EOF) throw Error("PyTorch ended");
-      line += static_cast<char>(c);
+  for (std::string line = request.dump() + "\n";;) {
+    const std::optional<std::string> text = ask(line);
+    if (!text) {
+      if (!shared) {  // which says nothing about this library
+        fmt::print(stderr, "PyTorch ended while it computed {}\n", expression_of(p.steps.back()));
+        return std::nullopt;
+      }
+      shared = false;
+      start();
+      continue;
     }
-    const json answer = json::parse(line);
-    if (answer.at("number") != number) continue;
+    const json answer = json::parse(*text);
+    if (answer.at("number") != number) {
+      line.clear();  // it was asked already
+      continue;
+    }
     if (answer.contains("refused")) return std::nullopt;
     if (answer.contains("error")) throw Error("PyTorch says: " + answer.at("error").get<std::string>());
     return Results{tensors_of(answer.at("outputs")), tensors_of(answer.at("first")), tensors_of(answer.at("second"))};

@@ -4,6 +4,7 @@
 #include "fuzz/compare.h"
 
 #include <cstdio>
+#include <optional>
 #include <string>
 
 namespace levin::fuzz {
@@ -14,10 +15,14 @@ class Pytorch {
 
   /// Starts the process; child processes that are forked later share it, one at a time.
   void start();
-  /// Returns nothing if a step has no PyTorch expression. Starts its own process at the first call.
+  /// Returns nothing if a step has no PyTorch expression, or if PyTorch crashes. Starts its own process at the first
+  /// call, and after one that ended.
   std::optional<Results> run(const Program& p);
 
  private:
+  /// Sends a line and returns the next one from the process, or nothing if it ended.
+  std::optional<std::string> ask(const std::string& line);
+
   std::string python_;
   std::FILE *to_ = nullptr, *from_ = nullptr;
   int64_t asked_ = 0;
