@@ -86,20 +86,21 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n) {
   return entries;
 }
 
-/// Returns the entry of a rank, and overwrites the entries. From the top digit on, it keeps those with the digit of the
-/// one that is sought, in their order.
-template <int digit, class Entry>
-Entry radix_select(Entry* entries, int64_t n, int64_t rank) {
+/// Puts the entry of a rank into its place, and overwrites the others. From the top digit on, it keeps those with the
+/// digit of the one that is sought, in their order.
+template <class Entry>
+Entry* radix_select(Entry* entries, int64_t n, const int64_t rank) {
+  constexpr int digit = 8;
   constexpr std::uint64_t mask = (std::uint64_t{1} << digit) - 1;
   constexpr int64_t few = 32;
   const std::uint64_t varying = varying_bits(entries, n);
-  for (int end = Entry::kKeyBits; end > 0 && n > few; end -= digit) {
-    const int shift = std::max(0, end - digit);
+  int64_t left = rank;  // the rank among those that are kept
+  for (int shift = Entry::kKeyBits - digit; shift >= 0 && n > few; shift -= digit) {
     if ((varying >> shift & mask) == 0) continue;
     int64_t count[mask + 1] = {};
     for (int64_t i = 0; i < n; ++i) ++count[entries[i].key() >> shift & mask];
     std::uint64_t wanted = 0;
-    for (; rank >= count[wanted]; ++wanted) rank -= count[wanted];
+    for (; left >= count[wanted]; ++wanted) left -= count[wanted];
     int64_t kept = 0;
     for (int64_t i = 0; i < n; ++i) {
       const Entry e = entries[i];
@@ -108,8 +109,9 @@ Entry radix_select(Entry* entries, int64_t n, int64_t rank) {
     }
     n = kept;
   }
-  std::nth_element(entries, entries + rank, entries + n);
-  return entries[rank];
+  std::nth_element(entries, entries + left, entries + n);
+  entries[rank] = entries[left];
+  return entries;
 }
 
 constexpr int64_t kRadixFrom = 128, kWideFrom = 2048;  // counts of wide digits cost more than a short line
@@ -124,48 +126,57 @@ Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
   return entries;
 }
 
-/// Returns entries of which that of a rank is in its place.
+/// The first k elements so far: a short list is kept sorted, a longer one is a heap with its last entry on top.
+/// Its functions are not inlined into the loops over each type, since few elements enter it.
 template <class Entry>
-Entry* selected(Entry* entries, int64_t n, int64_t rank) {
-  entries[rank] = n < kWideFrom ? radix_select<8>(entries, n, rank) : radix_select<11>(entries, n, rank);
-  return entries;
-}
+class FirstEntries {
+ public:
+  FirstEntries(Entry* list, int64_t k) : list_(list), k_(k), heap_(k > kShort) {}
 
-/// Puts e into a sorted list in place of its last entry.
-template <class Entry>
-void insert_sorted(Entry* list, int64_t k, const Entry& e) {
-  int64_t at = k - 1;
-  for (; at > 0 && e < list[at - 1]; --at) list[at] = list[at - 1];
-  list[at] = e;
-}
+  const Entry& last() const { return list_[heap_ ? 0 : k_ - 1]; }
+  [[gnu::noinline]] void begin() { heap_ ? std::make_heap(list_, list_ + k_) : std::sort(list_, list_ + k_); }
+  /// Puts e in place of the last entry.
+  [[gnu::noinline]] void replace_last(const Entry& e) {
+    if (heap_) {
+      std::pop_heap(list_, list_ + k_);
+      list_[k_ - 1] = e;
+      std::push_heap(list_, list_ + k_);
+      return;
+    }
+    int64_t at = k_ - 1;
+    for (; at > 0 && e < list_[at - 1]; --at) list_[at] = list_[at - 1];
+    list_[at] = e;
+  }
+  [[gnu::noinline]] void end() {
+    if (heap_) std::sort_heap(list_, list_ + k_);
+  }
 
-/// Returns the first k of n elements `step` apart in order. A short list is kept sorted, a longer one is a heap with
-/// its last entry on top. Few elements enter it; the others are passed over by one comparison of values, without a key.
+ private:
+  static constexpr int64_t kShort = 32;
+  Entry* list_;
+  int64_t k_;
+  bool heap_;
+};
+
+/// Returns the first k of n elements `step` apart in order. Few elements enter the list; the others are passed over by
+/// one comparison of values, without a key.
 template <class T, class Entry, class F>
 Entry* first_few(Entry* list, const T* x, int64_t step, int64_t n, int64_t k, bool descending, F&& entry) {
-  constexpr int64_t short_list = 32;
-  const bool heap = k > short_list;
   for (int64_t i = 0; i < k; ++i) list[i] = entry(i);
-  heap ? std::make_heap(list, list + k) : std::sort(list, list + k);
-  Entry& last = list[heap ? 0 : k - 1];
+  FirstEntries<Entry> first(list, k);
+  first.begin();
   const auto scan = [&](auto passes) {  // `passes` is false if one of both is NaN
-    T end = x[last.place() * step];
+    T end = x[first.last().place() * step];
     for (int64_t i = k; i < n; ++i) {
       if (passes(x[i * step], end)) continue;
       const Entry e = entry(i);
-      if (!(e < last)) continue;
-      if (heap) {
-        std::pop_heap(list, list + k);
-        list[k - 1] = e;
-        std::push_heap(list, list + k);
-      } else {
-        insert_sorted(list, k, e);
-      }
-      end = x[last.place() * step];
+      if (!(e < first.last())) continue;
+      first.replace_last(e);
+      end = x[first.last().place() * step];
     }
   };
   descending ? scan([](T v, T end) { return v <= end; }) : scan([](T v, T end) { return v >= end; });
-  if (heap) std::sort_heap(list, list + k);
+  first.end();
   return list;
 }
 
@@ -187,7 +198,7 @@ void sort_lines(const SortArgs& a) {
         done = first_few(space, from, a.inner, a.n, a.k, a.descending, entry);
       } else {
         for (int64_t i = 0; i < a.n; ++i) space[i] = entry(i);
-        done = a.k - a.from == 1 ? selected(space, a.n, a.from) : sorted(space, space + a.n, a.n, a.k);
+        done = a.k - a.from == 1 ? radix_select(space, a.n, a.from) : sorted(space, space + a.n, a.n, a.k);
       }
       for (int64_t i = a.from; i < a.k; ++i) {
         const int64_t to = (o * (a.k - a.from) + i - a.from) * a.inner + j;

@@ -25,16 +25,20 @@ struct Region {
   /// ascending stride, and each has to step beyond the reach of the axes before it.
   bool may_overlap() const {
     if (sizes.numel() == 0) return false;
-    Shape order;
-    for (int d = 0; d < sizes.size(); ++d)
-      if (sizes[d] > 1) order.push_back(d);
-    std::sort(order.begin(), order.end(),
-              [&](int64_t a, int64_t b) { return strides[static_cast<int>(a)] < strides[static_cast<int>(b)]; });
+    Shape steps, lengths;  // strides and sizes in this order; few, so each is inserted in its place
+    for (int d = 0; d < sizes.size(); ++d) {
+      if (sizes[d] <= 1) continue;
+      steps.push_back(strides[d]);
+      lengths.push_back(sizes[d]);
+      for (int i = steps.size() - 1; i > 0 && steps[i] < steps[i - 1]; --i) {
+        std::swap(steps[i], steps[i - 1]);
+        std::swap(lengths[i], lengths[i - 1]);
+      }
+    }
     int64_t reach = 0;
-    for (const int64_t d : order) {
-      const int axis = static_cast<int>(d);
-      if (strides[axis] <= reach) return true;
-      reach += (sizes[axis] - 1) * strides[axis];
+    for (int i = 0; i < steps.size(); ++i) {
+      if (steps[i] <= reach) return true;
+      reach += (lengths[i] - 1) * steps[i];
     }
     return false;
   }

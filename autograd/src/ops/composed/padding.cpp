@@ -66,13 +66,12 @@ struct AxisPad {
   }
 };
 
-using AxisPads = std::vector<AxisPad>;
+using AxisPads = std::vector<AxisPad>;  // from the last axis to the first
 
 /// Calls f with the pads as a kernel reads them: by rising axes.
 template <class F>
 void with_positions(const AxisPads& pads, F&& f) {
-  AxisPads rising = pads;
-  std::ranges::sort(rising, {}, &AxisPad::axis);
+  const AxisPads rising(pads.rbegin(), pads.rend());
   std::vector<std::vector<int64_t>> lists;
   std::vector<kernels::PaddedAxis> axes;
   for (const AxisPad& p : rising) lists.push_back(positions_on_host(p.mode, p.size, p.before, p.after));
