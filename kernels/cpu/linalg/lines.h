@@ -31,8 +31,8 @@ void products(const double* a, int64_t stride, int64_t rows, int64_t n, const do
 void add_scaled(int64_t n, float scale, const float* x, float* y);
 void add_scaled(int64_t n, double scale, const double* x, double* y);
 
-/// line_k (n) -= factors[k * step] * x (n) for `count` lines, which are `stride` elements apart. Writes up to a vector
-/// beyond each line, and reads x so far.
+/// line_k (n) -= factors[k * step] * x (n) for `count` lines, which are `stride` elements apart. Whole vectors are read
+/// and written, so that x and each line need kLineSlack elements behind them.
 void subtract_from_lines(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
                          int64_t stride);
 void subtract_from_lines(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
