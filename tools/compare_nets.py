@@ -33,8 +33,8 @@ PEER_OPTIONS = {"": [], "/compiled": ["--compile"], "/max-autotune": ["--compile
 
 
 def peak_memory(pid):
-    """Returns the peak memory of a process so far in MB, or 0 if it has ended. The kernel's figure for a child that has
-    ended includes this process, whose copy it was."""
+    """Returns the peak memory of a process so far in MB, or 0 if it has ended. The usage that wait4 reports would also
+    count the memory of this process, from which the child was forked."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
@@ -101,8 +101,8 @@ def agrees(loss, other):
 
 
 def compare_with(net, batch, peer, args, eager_loss):
-    """Returns a row, and the peak memory of both sides in MB. Levin's loss has to agree with the peer's. Compiled nets round differently, so theirs may agree with
-    that of the eager one instead; the output then says so."""
+    """Returns a row, and the peak memory of both sides in MB. Levin's loss has to agree with the peer's. Compiled nets
+    round differently, so theirs may agree with that of the eager one instead; the output then says so."""
     mode = ["--inference", batch] if batch else []
     options = [net, *mode, "--threads", args.threads, "--steps", steps_of(net, batch, peer, args)]
     weights = PEERS / f"{net}.safetensors"

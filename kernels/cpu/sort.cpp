@@ -114,13 +114,12 @@ Entry* radix_select(Entry* entries, int64_t n, const int64_t rank) {
   return entries;
 }
 
-constexpr int64_t kRadixFrom = 128, kWideFrom = 2048;  // counts of wide digits cost more than a short line
-
 /// Returns the first k of n entries in order, in `entries` or in `other`.
 template <class Entry>
 Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
-  if (k == n && n >= kWideFrom) return radix_sort<11>(entries, other, n);
-  if (k == n && n >= kRadixFrom) return radix_sort<8>(entries, other, n);
+  constexpr int64_t radix_from = 128, wide_from = 2048;  // counts of wide digits cost more than a short line
+  if (k == n && n >= wide_from) return radix_sort<11>(entries, other, n);
+  if (k == n && n >= radix_from) return radix_sort<8>(entries, other, n);
   if (k < n) std::nth_element(entries, entries + k, entries + n);
   std::sort(entries, entries + k);
   return entries;

@@ -25,7 +25,7 @@ struct Region {
   /// ascending stride, and each has to step beyond the reach of the axes before it.
   bool may_overlap() const {
     if (sizes.numel() == 0) return false;
-    Shape steps, lengths;  // strides and sizes in this order; few, so each is inserted in its place
+    Shape steps, lengths;  // strides and sizes by ascending stride; insertion sort, since there are few axes
     for (int d = 0; d < sizes.size(); ++d) {
       if (sizes[d] <= 1) continue;
       steps.push_back(strides[d]);

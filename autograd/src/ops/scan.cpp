@@ -179,7 +179,7 @@ ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
     fail<ValueError>("[kthvalue] k is {}, but axis {} of {} has {} elements.", k, axis, x.sizes(), n);
   if (x.dim() == 0) return topk(x, 1);
   ValuesIndices at;
-  if (tracing()) [[unlikely]] {  // other programs know topk
+  if (tracing()) [[unlikely]] {  // ONNX has topk, but no selection of one rank
     const auto [values, indices] = topk(x, k, a, false);
     at = {narrow(values, a, k - 1, 1), narrow(indices, a, k - 1, 1)};
   } else {
