@@ -186,6 +186,21 @@ TEST_CASE("the sums of wgmma are unknown before the wait, and older groups end f
   CHECK(second_ended == 128);
 }
 
+TEST_CASE("a wait for wgmma ends when all lanes of the warp have read their operands") {
+  static std::atomic<int> right = 0;
+  CHECK(report_of(0, kTile, [](float (&sums)[16][4]) {
+          auto* tile = dynamic_shared<unsigned char>();
+          const __half one(1.0f);
+          for (int i = static_cast<int>(threadIdx.x); i < 3 * kTile / 2; i += 128)
+            std::memcpy(tile + 2 * i, &one, sizeof(one));  // both operands
+          __syncthreads();
+          ptx::wgmma_wait<0>();
+          if (ptx::lane_id() == 0) std::memset(tile + 16 * 128 * ptx::warp_id(), 0, 16 * 128);  // the warp's rows of A
+          right += sums[0][0] == 16;
+        }) == "");
+  CHECK(right == 128);
+}
+
 TEST_CASE("reports of invalid products of warpgroups") {
   CHECK(holds(report_of(8, kTile), "wgmma: an operand is not aligned to 16 bytes"));
   CHECK(holds(report_of(128, kTile), "wgmma: an operand does not begin at a row that is a multiple of eight"));
@@ -210,4 +225,12 @@ TEST_CASE("reports of invalid products of warpgroups") {
                   },
                   3 * kTile),
               "wgmma needs all 32 lanes"));
+  CHECK(holds(run_kernel(1, 24, [] { ptx::wgmma_wait<0>(); }), "wgmma.wait_group needs all 32 lanes"));
+  const auto part_ways = [] {
+    if (threadIdx.x < 8)
+      ptx::wgmma_wait<0>();
+    else
+      ptx::wgmma_wait<1>();
+  };
+  CHECK(holds(run_kernel(1, 32, part_ways), "wgmma.wait_group in divergent code"));
 }

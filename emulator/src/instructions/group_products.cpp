@@ -113,6 +113,11 @@ struct Place {
   GroupRegisters registers;
 };
 
+struct Wait {
+  Site site;
+};
+void require_one_wait(void* const* operands, std::uint32_t) { require_one_place<Wait>("wgmma.wait_group", operands); }
+
 /// Lane 4 g + t gets rows g and g + 8 from the lanes 4 g to 4 g + 3.
 void meet(void* const* operands, std::uint32_t) {
   require_one_place<Place>("wgmma", operands);
@@ -149,9 +154,12 @@ void require_operand(const GroupOperand& x, Site site) {
 
 }  // namespace
 
-void wait_for_products(int pending) {
+void wait_for_products(int pending, Site site) {
+  require_whole_warp("wgmma.wait_group", site);
   GroupProduct product;
   while (group_products().take(pending, product)) compute(product);
+  Wait own{site};  // one lane may then let the operands be overwritten, for the whole warp
+  warp_collective("wgmma.wait_group", 0xffffffffu, &own, require_one_wait, site);
 }
 
 void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, const GroupOperand& b, bool add,

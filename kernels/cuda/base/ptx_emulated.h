@@ -103,13 +103,13 @@ inline SharedOperand shared_operand(const void* tile, int block_stride) {
 inline void wgmma_fence() {}
 inline void wgmma_commit() { ::levin::emulator::group_products().commit(); }
 template <int pending>
-inline void wgmma_wait() {
+inline void wgmma_wait(Site site = Site::current()) {
   static_assert(pending >= 0);
-  ::levin::emulator::wait_for_products(pending);
+  ::levin::emulator::wait_for_products(pending, site);
 }
 template <int pending>
-inline void wgmma_wait_behind(float) {
-  wgmma_wait<pending>();
+inline void wgmma_wait_behind(float, Site site = Site::current()) {
+  wgmma_wait<pending>(site);
 }
 template <class T, int N>
 inline void wgmma_hold(T (&)[N][4]) {}

@@ -45,8 +45,9 @@ void multiply_group(MmaInput input, int tiles, float* d, const GroupOperand& a, 
 void multiply_group(MmaInput input, int tiles, float* d, const std::uint32_t* a, const GroupOperand& b, bool add,
                     Site site);
 
-/// wgmma.wait_group: computes the products of all groups of this thread except the newest `pending`.
-void wait_for_products(int pending);
+/// wgmma.wait_group: computes the products of all groups of the warp except the newest `pending`. No lane returns
+/// before all lanes have computed theirs. Reports lanes that have ended or come from another place.
+void wait_for_products(int pending, Site site);
 
 /// bar.sync of `threads` threads, whole warps, at barrier `id` (0 to 15).
 void named_barrier(int id, int threads, Site site);
