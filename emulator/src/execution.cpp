@@ -55,8 +55,8 @@ void block_collective(const char* name, void* operands, void (*run)(void* const*
   team(name).wait_at_barrier(name, 0, 0, operands, run, site);
 }
 void cluster_barrier(const char* name, Site site) { team(name).wait_at_cluster(name, site); }
-void warp_collective(const char* name, std::uint32_t mask, void* operands, WarpFunction run, Site site) {
-  team(name).meet_in_warp(name, mask, operands, run, site);
+void warp_collective(const char* name, std::uint32_t mask, void* operands, WarpFunction run, Site site, bool orders) {
+  team(name).meet_in_warp(name, mask, operands, run, site, orders);
 }
 
 int thread_number() { return team("threadIdx").current().number; }

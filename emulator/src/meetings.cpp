@@ -102,7 +102,8 @@ void Team::wait_at_cluster(const char* name, Site site) {
 
 /// As on the GPU, __syncwarp orders the lanes' memory accesses, and functions that exchange operands order nothing
 /// else.
-void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site) {
+void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site,
+                        bool orders) {
   const Unwatched unwatched;
   Thread& t = *current_;
   const int own = t.number % 32;
@@ -118,7 +119,7 @@ void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, Wa
   meeting.come |= 1u << own;
   meeting.operands[own] = operands;
   const void* const tag = meeting.tag;
-  if (!work) order_release(tag);
+  if (orders) order_release(tag);
   t.site = site;
   t.waits_in = name;
   if (meeting.come != mask) {
@@ -132,7 +133,7 @@ void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, Wa
     if (&meeting != &warp.meetings.back()) meeting = warp.meetings.back();
     warp.meetings.pop_back();
   }
-  if (!work) order_acquire(tag);
+  if (orders) order_acquire(tag);
 }
 
 /// Returns the meeting of these lanes: the one that other lanes started, or a new one.

@@ -130,7 +130,7 @@ class Team {
   /// The operations of the running thread; see execution.h.
   void wait_at_barrier(const char* name, int id, int count, void* operands, void (*work)(void* const*, int), Site site);
   void wait_at_cluster(const char* name, Site site);
-  void meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site);
+  void meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site, bool orders);
   void* find_array(const void* key, std::size_t bytes, std::size_t alignment, Site site);
   void yield();
   [[noreturn]] void fail(const std::string& what, Site site);

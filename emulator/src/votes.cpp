@@ -82,7 +82,7 @@ int count(const char* name, int predicate, Site site) {
 }  // namespace levin::emulator
 
 void __syncwarp(unsigned mask, levin::emulator::Site site) {
-  levin::emulator::warp_collective("__syncwarp", mask, nullptr, nullptr, site);
+  levin::emulator::warp_collective("__syncwarp", mask, nullptr, nullptr, site, true);
 }
 int __syncthreads_count(int predicate, levin::emulator::Site site) {
   return levin::emulator::count("__syncthreads_count", predicate, site);

@@ -54,9 +54,10 @@ void cluster_barrier(const char* name, Site site);
 
 /// The collective work of the lanes in `mask`: the last lane to arrive calls run(operands by lane, null for lanes
 /// outside of the mask; mask). Reported errors: a lane outside of its own mask, lanes that have exited, lanes that wait
-/// in different instructions.
+/// in different instructions. If `orders`, the lanes' accesses to memory before it are ordered before those after it.
 using WarpFunction = void (*)(void* const* operands, std::uint32_t mask);
-void warp_collective(const char* name, std::uint32_t mask, void* operands, WarpFunction run, Site site);
+void warp_collective(const char* name, std::uint32_t mask, void* operands, WarpFunction run, Site site,
+                     bool orders = false);
 /// Returns the mask of this warp's lanes that have not exited.
 std::uint32_t live_lanes();
 /// Returns this thread's lane in its warp: its number in the block modulo 32.
