@@ -158,8 +158,8 @@ void wait_for_products(int pending, Site site) {
   require_whole_warp("wgmma.wait_group", site);
   GroupProduct product;
   while (group_products().take(pending, product)) compute(product);
-  // One lane may then let the operands be overwritten, for the whole warp. The thread sanitizer cannot order these reads
-  // alone, so other accesses of the lanes are ordered with them.
+  // One lane may then let the operands be overwritten, for the whole warp. The thread sanitizer cannot order reads of
+  // operands alone, so other accesses of the lanes are ordered with them.
   Wait own{site};
   warp_collective("wgmma.wait_group", 0xffffffffu, &own, require_one_wait, site, true);
 }

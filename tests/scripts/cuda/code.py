@@ -21,12 +21,14 @@ LAUNCHED_ON = "sm_90a"
 
 # The shipped rungs of GEMM, convolution and attention: part of the kernel's name, and what its code must contain.
 HALF_PRODUCT, TF32_PRODUCT = r"HMMA\.16816\.F32", r"HMMA\.1688\.F32\.TF32"
-ASYNC_COPY, MATRIX_LOAD, GROUP_PRODUCT = r"LDGSTS", r"LDSM", r"HGMMA\.64x(128|256)x16\.F32"
+ASYNC_COPY, MATRIX_LOAD, GROUP_PRODUCT = r"LDGSTS", r"LDSM", r"HGMMA\.64x\d+x16\.F32"
+BOX_COPY = r"UTMALDG"
 SHIPPED = [
     ("sgemm_async_stages", [ASYNC_COPY]),
     ("hgemm_persistent", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
     ("hgemm_any_operand", [HALF_PRODUCT, MATRIX_LOAD]),
     ("hgemm_warpgroups", [GROUP_PRODUCT, ASYNC_COPY]),
+    ("hgemm_copy_engine", [GROUP_PRODUCT, BOX_COPY]),
     ("conv_channels_last", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
     ("conv_tap_major", [ASYNC_COPY]),
     ("conv_halo", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
@@ -36,9 +38,11 @@ SHIPPED = [
     ("flash_forward_half", [HALF_PRODUCT, MATRIX_LOAD]),
     ("flash_keys_half", [HALF_PRODUCT, MATRIX_LOAD]),
     ("flash_queries_half", [HALF_PRODUCT, MATRIX_LOAD]),
+    ("flash_forward_warpgroups", [GROUP_PRODUCT]),
+    ("flash_queries_warpgroups", [GROUP_PRODUCT]),
 ]
 # Rungs that only this architecture runs; for others they are compiled without their instructions.
-ONLY_SM_90A = ("hgemm_warpgroups",)
+ONLY_SM_90A = ("hgemm_warpgroups", "hgemm_copy_engine", "flash_forward_warpgroups", "flash_queries_warpgroups")
 # ptxas 13.0 writes both predicates of a clamped minimum to one register, and branches on the wrong one.
 BROKEN_BRANCH = r"VIMNMX\S* R\d+, P(\d), P\1,"
 # Kernels for any warp multiply carry its type in their mangled name.
