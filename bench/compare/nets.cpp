@@ -49,6 +49,8 @@ class Start {
   void fill(nn::Module& net, const std::string& prefix = "") const {
     if (!tensors_.empty()) net.load_state_dict(tensors_.sub(prefix), {.strict = !prefix.empty()});
   }
+  /// Frees the file's weights, which the nets have copied: the other side has them once too.
+  void release() { tensors_ = {}; }
 
  private:
   StateDict tensors_;
@@ -111,7 +113,7 @@ void infer(const Options& o, nn::Module& net, const Tensor& x, double items) {
 /// Trains a net on x of `sizes`, (B, C, H, W) for images or (B, T) for tokens, with labels y, or runs it on x.
 template <class Optimizer>
 void supervised(const Options& o, nn::Module& net, const Shape& sizes, int64_t classes, double lr) {
-  const Start start(o.init);
+  Start start(o.init);
   start.fill(net);
   const bool tokens = sizes.size() == 2;
   Shape own = sizes;
@@ -120,6 +122,7 @@ void supervised(const Options& o, nn::Module& net, const Shape& sizes, int64_t c
   const auto items = static_cast<double>(tokens ? own.numel() : own[0]);
   if (o.inference > 0) return infer(o, net, x, items);
   const Tensor y = start.input("y", [&] { return randint(0, classes, tokens ? own : Shape{own[0]}); });
+  start.release();
   Optimizer optimizer(net.parameters(), {.lr = lr, .capturable = o.capture});
   report(o, items, [&] {
     optimizer.zero_grad();
@@ -175,7 +178,7 @@ void lstm(const Options& o) {
 
 void dcgan(const Options& o) {
   nn::Sequential g = bench::make_generator(), d = bench::make_discriminator();
-  const Start start(o.init);
+  Start start(o.init);
   start.fill(g, "g.");
   start.fill(d, "d.");
   if (o.inference > 0) {
@@ -186,6 +189,7 @@ void dcgan(const Options& o) {
   const Tensor z = start.input("z", [&] {
     return randn({kWarmUp + o.steps, 64, 100, 1, 1});
   });  // (steps, 64, 100, 1, 1)
+  start.release();
   optim::Adam g_optimizer(g.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}, .capturable = o.capture});
   optim::Adam d_optimizer(d.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}, .capturable = o.capture});
   const Tensor noise = empty({64, 100, 1, 1});

@@ -53,7 +53,7 @@ bool winograd_weight_result(const WinogradPlan& plan, const Panels<T>& panels, c
   constexpr int64_t unit = 16;  // input channels
   const int64_t units = (plan.source_channels + unit - 1) / unit, tasks = panels.count() * units;
   const int64_t size = plan.kernel(), kernel = size * size, taps = plan.source_channels * kernel;
-  bool* finite = scratch<bool>(Slot::conv_weights, tasks);
+  bool* finite = scratch<bool>(Slot::conv_sums, tasks);
   parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t panel = t / units, first = t % units * unit, channel = panels.first(panel);
@@ -98,7 +98,8 @@ void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* 
   const int64_t strips = s.batch * blocks.strips, chunks = std::min(wanted, strips);
   const int64_t threads = (num_threads() + chunks - 1) / chunks;  // for each chunk
   const int64_t splits = std::max(least_splits, std::min(threads, dy_panels.count()));
-  T* sums = scratch<T>(Slot::conv_sums, chunks * size);  // (chunks, points, terms, output channels)
+  // Of the size of transformed weights, whose memory serves both: 36 MiB where 512 channels meet 512.
+  T* sums = scratch<T>(Slot::conv_weights, chunks * size);  // (chunks, points, terms, output channels)
   parallel_for(0, chunks * splits, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t chunk = t / splits, split = t % splits;
