@@ -159,6 +159,12 @@ TEST_CASE_TEMPLATE("gemm: rows just less and just more than a page apart, ragged
     check<T>({.m = m, .n = 3 * page + 5, .k = 19, .beta = 1, .bias = true});
 }
 
+TEST_CASE("gemm: adjacent rows of A, whose blocks are packed by eight, of one height and of two") {
+  test::on_every_target([] {
+    for (const int64_t m : {1500, 1507}) check<float>({.m = m, .n = 70, .k = 20, .transpose_a = true, .gap = 0});
+  });
+}
+
 TEST_CASE("gemm: not-a-number and infinity pass through") {
   Product<float> product({.m = 20, .n = 40, .k = 10});
   product.a[3] = std::numeric_limits<float>::quiet_NaN();

@@ -36,7 +36,10 @@ struct GemmPlan {
     column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
-    a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step) && (g.a_rs != 1 || fits_l1(a_step))));
+    // Rows of A of which a chunk is a part are slower in place; many panels make up for packing many rows.
+    constexpr int64_t many = 16;
+    const bool near_a = g.a_rs == 1 ? fits_l1(a_step) : chunks.count == 1 || panels <= many || blocks.count <= many;
+    a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step) && near_a));
     constexpr int64_t few_blocks = 10, few_rows = 140;
     const bool near_b = near(b_step) && (blocks.count <= few_blocks || fits_l1(b_step));
     const bool spread_b = g.m <= few_rows && spread(b_step);
@@ -69,22 +72,23 @@ struct GemmPlan {
   int64_t panel_begin(int64_t column_task) const { return panels * column_task / column_tasks; }
 };
 
-/// Chunks [begin, end) of k and the memory of their packed shared operands, one chunk after the other.
+/// Chunks [begin, end) of k, and the shared operands packed for chunks from `packed` on, one chunk after the other.
 template <class T>
 struct KRange {
   int64_t begin, end;
   T *a, *b;
+  int64_t packed = 0;
 };
 
 template <class T>
 T* shared_a(const GemmPlan<T>& plan, const KRange<T>& range, int64_t chunk) {
-  const int64_t done = plan.chunks.start(chunk) - plan.chunks.start(range.begin);
-  return range.a + packed_a_size(plan.blocks, done, chunk - range.begin);
+  const int64_t done = plan.chunks.start(chunk) - plan.chunks.start(range.packed);
+  return range.a + packed_a_size(plan.blocks, done, chunk - range.packed);
 }
 
 template <class T>
 T* shared_b(const GemmPlan<T>& plan, const KRange<T>& range, int64_t chunk) {
-  return range.b + (plan.chunks.start(chunk) - plan.chunks.start(range.begin)) * plan.panels * plan.ops.panel_width;
+  return range.b + (plan.chunks.start(chunk) - plan.chunks.start(range.packed)) * plan.panels * plan.ops.panel_width;
 }
 
 /// Computes one task of the grid over a range of k.
@@ -163,8 +167,9 @@ void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>&
 }
 
 /// Computes one product. Shared packing processes as many chunks of k at once as fit into 8 MiB, so that small products
-/// need two parallel regions and large ones little memory. If no operand is shared, it processes one chunk at a time:
-/// the rows that a task reads in place are then still in the second-level cache when the next task reads them.
+/// need two parallel regions and large ones little memory. Where B is in place, or no operand is shared, tasks compute
+/// one chunk at a time: the rows that a task reads in place are then still in the second-level cache when the next task
+/// reads them.
 template <class T>
 void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
   constexpr int64_t shared_bytes = int64_t{8} << 20;
@@ -179,11 +184,15 @@ void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
     shared = scratch<T>(Slot::gemm_shared, (a_size + b_size) * at_once);
   }
   for (int64_t chunk = 0; chunk < plan.chunks.count; chunk += at_once) {
-    const KRange<T> range{chunk, std::min(chunk + at_once, plan.chunks.count), shared, shared + a_size * at_once};
+    const int64_t last = std::min(chunk + at_once, plan.chunks.count);
+    KRange<T> range{chunk, last, shared, shared + a_size * at_once, chunk};
     if (shared) pack_shared(g, plan, range);
-    parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) run_task(g, plan, range, task);
-    });
+    for (int64_t done = chunk; done < last; done = range.end) {
+      range.begin = done, range.end = plan.b_in_place ? done + 1 : last;
+      parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) run_task(g, plan, range, task);
+      });
+    }
   }
 }
 

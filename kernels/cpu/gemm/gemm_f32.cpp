@@ -18,6 +18,7 @@ const GemmOps<float>& ops_f32() {
                                      .wide_height = kWideHeight,
                                      .columns_height = kColumnsHeight<float>,
                                      .pack = &pack<float>,
+                                     .pack_lines = &pack_lines<float>,
                                      .block = &run_block<float>,
                                      .few_rows = &run_few_rows<float>};
   return ops;

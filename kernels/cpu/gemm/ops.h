@@ -72,6 +72,11 @@ struct GemmOps {
   /// elements past the end when count == step; lanes in [count, step) get zero or arbitrary values of src, finite or
   /// not.
   void (*pack)(const T* src, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, int64_t step, T* dst);
+  /// Packs `blocks` adjacent row blocks of one height, whose rows are adjacent elements p_stride apart along k, as
+  /// `pack` does: block b begins at dst + b * block_step. Reads up to kPackSlack elements from the last block's
+  /// first on. Null for doubles.
+  void (*pack_lines)(const T* src, int64_t p_stride, int64_t height, int64_t blocks, int64_t block_step, int64_t k,
+                     T* dst) = nullptr;
   void (*block)(const BlockArgs<T>& args);
   void (*few_rows)(const FewRowsArgs<T>& args);
 };

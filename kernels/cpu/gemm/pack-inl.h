@@ -57,6 +57,22 @@ void pack_copied(const T* src, int64_t p_stride, int64_t count, int64_t k, int64
   }
 }
 
+/// Each step of k reads all blocks' elements, which are whole lines, so that no line is read again for another block.
+template <class T>
+void pack_lines(const T* src, int64_t p_stride, int64_t height, int64_t blocks, int64_t block_step, int64_t k, T* dst) {
+  const Simd<T> d;
+  constexpr int64_t lanes = kLanes<T>, line = 64 / sizeof(T), ahead = 16;  // steps of k
+  constexpr int vectors = (kTileHeight + lanes - 1) / lanes;
+  for (int64_t p = 0; p < k; ++p, src += p_stride, dst += height) {
+    for (int64_t i = 0; i < blocks * height; i += line) hwy::Prefetch(src + ahead * p_stride + i);
+    for (int64_t b = 0; b < blocks; ++b) {
+      HWY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v)
+        hn::StoreU(hn::LoadU(d, src + b * height + v * lanes), d, dst + b * block_step + v * lanes);
+    }
+  }
+}
+
 template <class T>
 void pack(const T* src, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, int64_t step, T* dst) {
   constexpr int64_t lanes = kLanes<T>;
