@@ -139,8 +139,8 @@ def rewrite(path, rows, note, day=None):
 
 
 def others_in_words(rows):
-    """Returns a paragraph on the rows that are no nets, or nothing if there are none."""
-    others = [r for r in rows if section_of(r["name"])]
+    """Returns a paragraph on the rows of pieces, or nothing if there are none."""
+    others = [r for r in rows if section_of(r["name"]) not in ("", "memory/")]
     slow = sorted((r for r in others if r["ratio"] < 0.995), key=lambda r: r["ratio"])
     if not others:
         return []
@@ -209,8 +209,8 @@ def main():
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--capability", choices=CAPABILITIES, help="the widest instruction set, for both sides but JAX, "
                         "which is left out; the nets' rows beside their best peers go to docs/compare.md, and no other table is written")
-    parser.add_argument("--patience", type=float, default=300, help="seconds to wait in all until two threads compute "
-                        f"{two_cores.ENOUGH} times as much as one, before what is measured next")
+    parser.add_argument("--patience", type=float, default=600, help="seconds to wait in all until two threads compute "
+                        f"{two_cores.ENOUGH} times as much as one, and to repeat nets after which they compute less")
     parser.add_argument("--table", help="writes only the nets' rows beside their best peers and the names of other rows that are behind, "
                         "between docs/compare.md's markers of this name: for a machine other than that of the other tables")
     parser.add_argument("--nets", action="store_true", help="leaves out all but the nets")

@@ -111,15 +111,14 @@ def compare_with(net, batch, peer, args, eager_loss):
     else:
         theirs = [sys.executable, "bench/peers/torch_train.py", *options, *PEER_OPTIONS[peer], "--dump", PEERS]
     ours = [BIN / "levin_compare_nets", *options, "--init", weights]
-    rates, memory = ([], []), [0, 0]
+    rates = [], []
     for _ in range(1 if peer == "/jax" and net in HEAVY else args.rounds):
-        args.watch.wait()
-        output, memory[1] = run_measured(theirs)
+        (output, peer_memory), (own_output, own_memory) = args.watch.measure(lambda: (run_measured(theirs), run_measured(ours)))
         rate, peer_loss = figures(output)
         rates[1].append(rate)
-        output, memory[0] = run_measured(ours)
-        rate, loss = figures(output)
+        rate, loss = figures(own_output)
         rates[0].append(rate)
+    memory = own_memory, peer_memory
     name = net + (f"/b{batch}" if batch else "") + peer
     if not agrees(loss, peer_loss):
         if not agrees(loss, eager_loss):

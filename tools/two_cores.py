@@ -39,11 +39,13 @@ def speedup():
 
 
 class Watch:
-    """Waits before a measurement until two threads bring ENOUGH, for `patience` seconds in all, and keeps what it saw."""
+    """Waits before a measurement until two threads bring ENOUGH, and repeats one after which they bring less, for
+    `patience` seconds in all. Keeps what it saw."""
 
     def __init__(self, patience):
         self.left = patience
         self.seen = []
+        self.repeated = 0
         self.script = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def speedup(self):
@@ -58,11 +60,26 @@ class Watch:
         self.left = max(0, self.left - (time.monotonic() - start))
         self.seen.append(now)
 
+    def measure(self, run):
+        """Returns run()'s result, of the first run that no loss of a core has disturbed, or of that which ended the
+        patience."""
+        while True:
+            self.wait()
+            start = time.monotonic()
+            result, after = run(), self.speedup()
+            taken = time.monotonic() - start
+            if after >= ENOUGH or taken > self.left:
+                self.seen.append(after)
+                return result
+            self.left -= taken
+            self.repeated += 1
+
     def in_words(self):
         if not self.seen:
             return ""
-        return (f"; before a row two threads computed {statistics.median(self.seen):.2f} times as much as one "
-                f"({min(self.seen):.2f} to {max(self.seen):.2f})")
+        again = f", and {self.repeated} rounds were repeated for it" if self.repeated else ""
+        return (f"; around a row two threads computed {statistics.median(self.seen):.2f} times as much as one "
+                f"({min(self.seen):.2f} to {max(self.seen):.2f}){again}")
 
 
 if __name__ == "__main__":
