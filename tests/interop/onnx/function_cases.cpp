@@ -119,6 +119,9 @@ std::vector<OnnxCase> all_cases() {
   OF_ONE(sum_to_size(x, {1, 3}));
   OF_ONE(sort(x, 1).values);
   OF_ONE(topk(x, 2, 1).values);
+  OF_ONE(kthvalue(x, 2, 1).values);
+  OF_ONE(kthvalue(x, 2, 2, true).indices);
+  OF_ONE(median(x, 1).values);
   OF_ONE(argsort(x, 2, true));
   OF_ONE(x.reshape({x.size(0), -1}));
   OF_ONE(x.reshape({-1, 6}));
