@@ -42,7 +42,7 @@ void pack_a(const GemmArgs<T>& g, const RowBlocks& blocks, int64_t begin, int64_
     const T* from = g.a + row * g.a_rs + p0 * g.a_cs;
     T* to = dst + packed_a_offset(blocks, begin, i, length);
     if constexpr (sizeof(T) == 4) {  // which keeps programs small
-      const int64_t read_to = blocks.start(last) + kPackSlack;  // or less: whole vectors
+      const int64_t read_to = blocks.start(last) + kPackSlack;  // at most, by whole vectors
       if (g.a_rs == 1 && g.a_cs != 1 && blocks.size(last) == height && read_to <= blocks.rows) {
         count = last - i + 1;
         ops.pack_lines(from, g.a_cs, height, count, height * length + kPackSlack, length, to);
