@@ -61,8 +61,8 @@ class Watch:
         self.seen.append(now)
 
     def measure(self, run):
-        """Returns run()'s result, of the first run that no loss of a core has disturbed, or of that which ended the
-        patience."""
+        """Returns the result of run(), which is repeated while two threads bring less than ENOUGH after it and the
+        patience lasts."""
         while True:
             self.wait()
             start = time.monotonic()
@@ -77,7 +77,7 @@ class Watch:
     def in_words(self):
         if not self.seen:
             return ""
-        again = f", and {self.repeated} rounds were repeated for it" if self.repeated else ""
+        again = f"; {self.repeated} rounds after which they computed less were repeated" if self.repeated else ""
         return (f"; around a row two threads computed {statistics.median(self.seen):.2f} times as much as one "
                 f"({min(self.seen):.2f} to {max(self.seen):.2f}){again}")
 

@@ -49,7 +49,7 @@ class Start {
   void fill(nn::Module& net, const std::string& prefix = "") const {
     if (!tensors_.empty()) net.load_state_dict(tensors_.sub(prefix), {.strict = !prefix.empty()});
   }
-  /// Frees the file's weights, which the nets have copied: the other side has them once too.
+  /// Frees the tensors of the file. The nets have copied their weights, and the other side does not read the file.
   void release() { tensors_ = {}; }
 
  private:

@@ -25,7 +25,7 @@ assert watch.seen == [2.0, 1.9], watch.seen
 
 watch = Machine(60, 2.0, 1.2, 2.0, 1.1, 1.9, 1.9)  # two rounds lose a core, the third does not
 assert watch.measure(lambda: next(rounds)) == 3 and watch.repeated == 2, watch.repeated
-assert watch.in_words().endswith("(1.90 to 2.00), and 2 rounds were repeated for it"), watch.in_words()
+assert watch.in_words().endswith("(1.90 to 2.00); 2 rounds after which they computed less were repeated"), watch.in_words()
 
 clock = iter(range(0, 10000, 10))  # each look at it takes ten seconds
 two_cores.time.monotonic = lambda: next(clock)

@@ -98,7 +98,7 @@ void winograd_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* 
   const int64_t strips = s.batch * blocks.strips, chunks = std::min(wanted, strips);
   const int64_t threads = (num_threads() + chunks - 1) / chunks;  // for each chunk
   const int64_t splits = std::max(least_splits, std::min(threads, dy_panels.count()));
-  // Of the size of transformed weights, whose memory serves both: 36 MiB where 512 channels meet 512.
+  // In the memory of the transformed weights, which are as large: 36 MiB for 512 input and 512 output channels.
   T* sums = scratch<T>(Slot::conv_weights, chunks * size);  // (chunks, points, terms, output channels)
   parallel_for(0, chunks * splits, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {

@@ -36,7 +36,8 @@ struct GemmPlan {
     column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
-    // Rows of A of which a chunk is a part are slower in place; many panels make up for packing many rows.
+    // If k has several chunks, a chunk reads only a part of each row of A, which is slower in place than packed. With
+    // many panels and many row blocks that costs more time than packing.
     constexpr int64_t many = 16;
     const bool near_a = g.a_rs == 1 ? fits_l1(a_step) : chunks.count == 1 || panels <= many || blocks.count <= many;
     a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step) && near_a));

@@ -21,8 +21,8 @@ LAUNCHED_ON = "sm_90a"
 
 # The shipped rungs of GEMM, convolution and attention: part of the kernel's name, and what its code must contain.
 HALF_PRODUCT, TF32_PRODUCT = r"HMMA\.16816\.F32", r"HMMA\.1688\.F32\.TF32"
-ASYNC_COPY, MATRIX_LOAD, GROUP_PRODUCT = r"LDGSTS", r"LDSM", r"HGMMA\.64x\d+x16\.F32"
-BOX_COPY = r"UTMALDG"
+ASYNC_COPY, MATRIX_LOAD, GROUP_PRODUCT = r"LDGSTS", r"LDSM", r"HGMMA\.64x(128|256)x16\.F32"
+BOX_COPY, ATTENTION_PRODUCT = r"UTMALDG", r"HGMMA\.64x(64|128)x16\.F32"
 SHIPPED = [
     ("sgemm_async_stages", [ASYNC_COPY]),
     ("hgemm_persistent", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
@@ -38,8 +38,8 @@ SHIPPED = [
     ("flash_forward_half", [HALF_PRODUCT, MATRIX_LOAD]),
     ("flash_keys_half", [HALF_PRODUCT, MATRIX_LOAD]),
     ("flash_queries_half", [HALF_PRODUCT, MATRIX_LOAD]),
-    ("flash_forward_warpgroups", [GROUP_PRODUCT]),
-    ("flash_queries_warpgroups", [GROUP_PRODUCT]),
+    ("flash_forward_warpgroups", [ATTENTION_PRODUCT]),
+    ("flash_queries_warpgroups", [ATTENTION_PRODUCT]),
 ]
 # Rungs that only this architecture runs; for others they are compiled without their instructions.
 ONLY_SM_90A = ("hgemm_warpgroups", "hgemm_copy_engine", "flash_forward_warpgroups", "flash_queries_warpgroups")
