@@ -37,12 +37,14 @@ struct GemmPlan {
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
     // If k has several chunks, a chunk reads only a part of each row of A, which is slower in place than packed. With
-    // many panels and many row blocks that costs more time than packing.
-    constexpr int64_t many = 16;
-    const bool near_a = g.a_rs == 1 ? fits_l1(a_step) : chunks.count == 1 || panels <= many || blocks.count <= many;
-    a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step) && near_a));
-    constexpr int64_t few_blocks = 10, few_rows = 140;
-    const bool near_b = near(b_step) && (blocks.count <= few_blocks || fits_l1(b_step));
+    // many panels and many row blocks that costs more time than packing. With 64-byte vectors the tile is slower for any
+    // rows in place: with a chunk of 192, at 0.86 of the peak instead of 0.96 (Xeon).
+    constexpr int64_t few_panels = 7, few_blocks = 10, many = 16, few_rows = 140;
+    const bool near_rows = wide_vectors() ? panels <= few_panels || blocks.count <= few_blocks
+                                          : chunks.count == 1 || panels <= many || blocks.count <= many;
+    const bool near_a = near(a_step) && (g.a_rs == 1 ? stays_near(a_step, 1024) : near_rows);
+    a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near_a));
+    const bool near_b = near(b_step) && (blocks.count <= few_blocks || stays_near(b_step, 1984));
     const bool spread_b = g.m <= few_rows && spread(b_step);
     b_in_place = b_step != 0 && g.n >= ops.panel_width &&
                  (blocks.count <= 2 || (near_in_place && (near_b || spread_b)));
@@ -52,14 +54,17 @@ struct GemmPlan {
   /// True if rows this many elements apart are less than a page apart. In place, those are as fast as packed ones, and
   /// packing is saved; farther ones fall into few sets of the caches and many pages, and are slower.
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
-  /// True if lines this many elements apart, one for each k of a chunk, stay in the first-level cache from one tile to
-  /// the next, as packed ones do: at least half of them, since packing takes time too. Lines 1 KiB apart, for example,
-  /// share four of its 64 sets. Packed panels of 64-byte vectors do not stay there either, so nothing is lost then.
-  bool fits_l1(int64_t step) const {
+  bool wide_vectors() const { return ops.lanes * static_cast<int64_t>(sizeof(T)) >= 64; }
+  /// True if lines this many elements apart, one for each k of a chunk, are read again from near. With narrower vectors,
+  /// these stay in the first-level cache from one tile to the next, as packed ones do: at least half of them, since
+  /// packing takes time too. Lines 1 KiB apart, for example, share four of its 64 sets. Packed panels of 64-byte vectors
+  /// do not stay there either; then lines are near if they are at most `wide_bytes` apart, which was measured (Xeon).
+  bool stays_near(int64_t step, int64_t wide_bytes) const {
     constexpr int64_t line = 64, sets = 64, ways = 8;
-    const int64_t size = sizeof(T), bytes = step * size;
+    const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
+    if (wide_vectors()) return bytes <= wide_bytes;
     const int64_t used_sets = sets * line / std::clamp(bytes & -bytes, line, sets * line);  // by its power of two
-    return ops.lanes * size >= line || 2 * used_sets * ways >= chunks.longest();
+    return 2 * used_sets * ways >= chunks.longest();
   }
   /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading
   /// packed ones, but the blocks of 140 rows read them too rarely for packing to pay off.
