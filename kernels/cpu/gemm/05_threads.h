@@ -23,6 +23,7 @@ struct GemmPlan {
   KChunks<T> chunks;
   int64_t panels, row_tasks, column_tasks;
   bool a_in_place, b_in_place, share_a, share_b;
+  static constexpr int64_t kFewBlocks = 10;
 
   /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near.
   /// This is a kilobyte of code, too much to be inlined into each caller.
@@ -36,15 +37,10 @@ struct GemmPlan {
     column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
-    // If k has several chunks, a chunk reads only a part of each row of A, which is slower in place than packed. With
-    // many panels and many row blocks that costs more time than packing. With 64-byte vectors the tile is slower for any
-    // rows in place: with a chunk of 192, at 0.86 of the peak instead of 0.96 (Xeon).
-    constexpr int64_t few_panels = 7, few_blocks = 10, many = 16, few_rows = 140;
-    const bool near_rows = wide_vectors() ? panels <= few_panels || blocks.count <= few_blocks
-                                          : chunks.count == 1 || panels <= many || blocks.count <= many;
-    const bool near_a = near(a_step) && (g.a_rs == 1 ? stays_near(a_step, 1024) : near_rows);
+    const bool near_a = g.a_rs == 1 ? near(a_step) && stays_near(a_step, 1024) : near_rows(a_step);
     a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near_a));
-    const bool near_b = near(b_step) && (blocks.count <= few_blocks || stays_near(b_step, 1984));
+    constexpr int64_t few_rows = 140;
+    const bool near_b = near(b_step) && (blocks.count <= kFewBlocks || stays_near(b_step, 1984));
     const bool spread_b = g.m <= few_rows && spread(b_step);
     b_in_place = b_step != 0 && g.n >= ops.panel_width &&
                  (blocks.count <= 2 || (near_in_place && (near_b || spread_b)));
@@ -54,11 +50,23 @@ struct GemmPlan {
   /// True if rows this many elements apart are less than a page apart. In place, those are as fast as packed ones, and
   /// packing is saved; farther ones fall into few sets of the caches and many pages, and are slower.
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
+  /// True if rows of A, contiguous along k, are as fast in place as packed ones, or packing them would take more time
+  /// than it saves. If k has several chunks, a chunk reads only a part of each row, which is slower in place; so is any
+  /// row for 64-byte vectors: 0.86 of the peak instead of 0.96 (Xeon). Many panels and blocks then pay for packing. Far
+  /// rows share one set of the first-level cache, which a block of up to 11 fits: if few panels read few such blocks,
+  /// packing costs more than their misses, for 32 x 256 x 1024 a third of the time (Xeon, two threads).
+  bool near_rows(int64_t step) const {
+    constexpr int64_t few_panels = 7, many = 16, rows_of_set = 11;
+    if (blocks.size(0) > rows_of_set && !near(step)) return false;
+    if (wide_vectors()) return panels <= few_panels || blocks.count <= kFewBlocks;
+    if (!near(step)) return blocks.count <= kFewBlocks / 2;
+    return chunks.count == 1 || panels <= many || blocks.count <= many;
+  }
   bool wide_vectors() const { return ops.lanes * static_cast<int64_t>(sizeof(T)) >= 64; }
-  /// True if lines this many elements apart, one for each k of a chunk, are read again from near. With narrower vectors,
-  /// these stay in the first-level cache from one tile to the next, as packed ones do: at least half of them, since
-  /// packing takes time too. Lines 1 KiB apart, for example, share four of its 64 sets. Packed panels of 64-byte vectors
-  /// do not stay there either; then lines are near if they are at most `wide_bytes` apart, which was measured (Xeon).
+  /// True if lines this many elements apart, one for each k of a chunk, are read again from near. Narrow vectors' lines
+  /// stay in the first-level cache from one tile to the next, as packed ones do: at least half of them, since packing
+  /// takes time too. Lines 1 KiB apart, for example, share four of its 64 sets. Packed panels of 64-byte vectors do not
+  /// stay there either: their lines are near if they are at most `wide_bytes` apart, as measured on a Xeon.
   bool stays_near(int64_t step, int64_t wide_bytes) const {
     constexpr int64_t line = 64, sets = 64, ways = 8;
     const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
@@ -182,7 +190,8 @@ void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
   const int64_t longest = plan.chunks.longest();
   const int64_t a_size = plan.share_a ? packed_a_size(plan.blocks, longest) : 0;
   const int64_t b_size = plan.share_b ? packed_b_size<T>(g.n, longest) : 0;
-  int64_t at_once = 1;
+  const bool by_chunk = plan.row_tasks > 1 && (plan.b_in_place || a_size + b_size == 0);
+  int64_t at_once = plan.chunks.count;
   T* shared = nullptr;
   if (a_size + b_size > 0) {
     const int64_t most = shared_bytes / static_cast<int64_t>(sizeof(T)) / (a_size + b_size);
@@ -194,7 +203,7 @@ void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
     KRange<T> range{chunk, last, shared, shared + a_size * at_once, chunk};
     if (shared) pack_shared(g, plan, range);
     for (int64_t done = chunk; done < last; done = range.end) {
-      range.begin = done, range.end = plan.b_in_place ? done + 1 : last;
+      range.begin = done, range.end = by_chunk ? done + 1 : last;
       parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) run_task(g, plan, range, task);
       });
