@@ -13,7 +13,7 @@
 // at 512, and 1.2 to 1.36 times for gradients of weights whose rows are 2 or 3 KiB apart. More than a few rows of a
 // linear layer are computed as columns of the transposed product, which reads the weight in place: on one core of a Zen
 // 3, 1.45 times as fast with 16 rows (512 x 784), 1.25 with 32, 1.07 with 64, and 1.03 to 1.5 with up to 128 rows and k
-// of 1024 or more.
+// of 1024 or more; on two cores of a Xeon, 1.05 to 1.2, 1.1 to 1.25, 1.01 to 1.04, and 1.0 to 1.35.
 
 #include "kernels/cpu/gemm/05_threads.h"
 #include "kernels/cpu/transpose.h"
@@ -136,16 +136,21 @@ GemmArgs<T> transposed_column(const GemmArgs<T>& g) {
 
 /// True if C^T = B^T A^T takes less time: B's contiguous columns, as of the weight of a linear layer, are then the rows
 /// of the first operand, which is read in place, and of A's few rows little is packed. The results wait in scratch
-/// memory, so there must not be many. The limits fit measurements of 120 shapes on a Zen 3; 64-byte vectors have not
-/// been measured.
+/// memory, so there must not be many. The limits fit measurements of 120 shapes on a Zen 3 and, for 64-byte vectors, of
+/// 66 on a Xeon.
 template <class T>
 bool is_faster_transposed(const GemmArgs<T>& g) {
   constexpr int64_t most_elements = 1 << 20;
+  if (g.b_rs != 1 || g.beta != T(0) || g.m * std::max(g.n, g.k) > most_elements || (g.alpha != T(1) && g.bias_n))
+    return false;
   const GemmOps<T>& ops = gemm_ops<T>();
-  const bool by_column = g.b_rs == 1 && ops.lanes * static_cast<int64_t>(sizeof(T)) < 64;
-  const int64_t computed = (g.m + ops.panel_width - 1) / ops.panel_width * ops.panel_width;
-  return by_column && 9 * g.m >= 8 * computed && 5 * g.m * (g.n + g.k) < 2 * g.n * g.k && g.beta == T(0) &&
-         g.m * std::max(g.n, g.k) <= most_elements && (g.alpha == T(1) || !g.bias_n);
+  const bool wide = ops.lanes * static_cast<int64_t>(sizeof(T)) >= 64;
+  const int64_t unit = wide && g.m <= ops.lanes ? ops.lanes : ops.panel_width;
+  const int64_t computed = (g.m + unit - 1) / unit * unit;
+  if (9 * g.m < 8 * computed) return false;
+  if (!wide || g.m <= ops.panel_width) return 5 * g.m * (g.n + g.k) < 2 * g.n * g.k;
+  if (g.m <= 2 * ops.panel_width) return g.n >= 128 && g.k >= 512;
+  return g.m <= 4 * ops.panel_width && g.n >= 128 && g.n <= 512 && g.k >= 1024;
 }
 
 /// Computes C^T by tasks of its rows, each of which transposes its results into C. Elements of C are the same sums, in
