@@ -159,6 +159,22 @@ TEST_CASE_TEMPLATE("gemm: rows just less and just more than a page apart, ragged
     check<T>({.m = m, .n = 3 * page + 5, .k = 19, .beta = 1, .bias = true});
 }
 
+TEST_CASE("gemm: both sides of each limit at which an operand is packed, or the transposed product is computed") {
+  test::on_every_target([] {
+    for (const int64_t n : {224, 256}) check<float>({.m = 150, .n = n, .k = 64, .gap = 0});  // panels that read A
+    for (const int64_t m : {256, 272})  // lines of A, 1 KiB apart and farther
+      check<float>({.m = m, .n = 70, .k = 90, .transpose_a = true, .beta = 1, .gap = 0});
+    for (const int64_t n : {496, 512}) check<float>({.m = 150, .n = n, .k = 40, .bias = true, .gap = 0});  // rows of B
+    for (const int64_t m : {32, 34, 40}) {  // far rows of A, in blocks that fit a set of the cache and in higher ones
+      check<float>({.m = m, .n = 70, .k = 1024, .beta = 0.5, .gap = 0});
+      check<float>({.m = m, .n = 70, .k = 1600, .bias = true, .gap = 0});
+    }
+    for (const int64_t m : {15, 16, 32, 64, 128})  // rows of a linear layer
+      for (const int64_t k : {500, 512, 1024})
+        check<float>({.m = m, .n = 130, .k = k, .transpose_b = true, .bias = true, .gap = m % 10});
+  });
+}
+
 TEST_CASE("gemm: adjacent rows of A, whose blocks are packed by eight, of one height and of two") {
   test::on_every_target([] {
     for (const int64_t m : {1500, 1507}) check<float>({.m = m, .n = 70, .k = 20, .transpose_a = true, .gap = 0});
