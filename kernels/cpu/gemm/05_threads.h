@@ -37,10 +37,10 @@ struct GemmPlan {
     column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
     const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
-    const bool near_a = g.a_rs == 1 ? near(a_step) && stays_near(a_step, 1024) : near_rows(a_step);
+    constexpr int64_t few_rows = 140, near_a_lines = 1024, near_b_rows = 2048 - 64;  // the last two in bytes
+    const bool near_a = g.a_rs == 1 ? near(a_step) && stays_near(a_step, near_a_lines) : near_rows(a_step);
     a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near_a));
-    constexpr int64_t few_rows = 140;
-    const bool near_b = near(b_step) && (blocks.count <= kFewBlocks || stays_near(b_step, 1984));
+    const bool near_b = near(b_step) && (blocks.count <= kFewBlocks || stays_near(b_step, near_b_rows));
     const bool spread_b = g.m <= few_rows && spread(b_step);
     b_in_place = b_step != 0 && g.n >= ops.panel_width &&
                  (blocks.count <= 2 || (near_in_place && (near_b || spread_b)));
@@ -58,19 +58,18 @@ struct GemmPlan {
   bool near_rows(int64_t step) const {
     constexpr int64_t few_panels = 7, many = 16, rows_of_set = 11;
     if (blocks.size(0) > rows_of_set && !near(step)) return false;
-    if (wide_vectors()) return panels <= few_panels || blocks.count <= kFewBlocks;
+    if (ops.wide_vectors()) return panels <= few_panels || blocks.count <= kFewBlocks;
     if (!near(step)) return blocks.count <= kFewBlocks / 2;
     return chunks.count == 1 || panels <= many || blocks.count <= many;
   }
-  bool wide_vectors() const { return ops.lanes * static_cast<int64_t>(sizeof(T)) >= 64; }
-  /// True if lines this many elements apart, one for each k of a chunk, are read again from near. Narrow vectors' lines
-  /// stay in the first-level cache from one tile to the next, as packed ones do: at least half of them, since packing
-  /// takes time too. Lines 1 KiB apart, for example, share four of its 64 sets. Packed panels of 64-byte vectors do not
-  /// stay there either: their lines are near if they are at most `wide_bytes` apart, as measured on a Xeon.
+  /// True if the next tile reads lines this many elements apart, one for each k of a chunk, as fast as packed ones.
+  /// With vectors of less than 64 bytes, at least half of the lines must stay in the first-level cache, as packed ones
+  /// do; lines 1 KiB apart, for example, share four of its 64 sets. Packed panels of 64-byte vectors do not stay there
+  /// either: then lines must be at most `wide_bytes` apart, a limit that was measured on a Xeon.
   bool stays_near(int64_t step, int64_t wide_bytes) const {
     constexpr int64_t line = 64, sets = 64, ways = 8;
     const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
-    if (wide_vectors()) return bytes <= wide_bytes;
+    if (ops.wide_vectors()) return bytes <= wide_bytes;
     const int64_t used_sets = sets * line / std::clamp(bytes & -bytes, line, sets * line);  // by its power of two
     return 2 * used_sets * ways >= chunks.longest();
   }
@@ -181,9 +180,9 @@ void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>&
 }
 
 /// Computes one product. Shared packing processes as many chunks of k at once as fit into 8 MiB, so that small products
-/// need two parallel regions and large ones little memory. Where B is in place, or no operand is shared, tasks compute
-/// one chunk at a time: the rows that a task reads in place are then still in the second-level cache when the next task
-/// reads them.
+/// need two parallel regions and large ones little memory. Where B is in place, or no operand is shared, tasks that
+/// read the same rows of B compute one chunk at a time: the rows are then still in the second-level cache when the next
+/// task reads them.
 template <class T>
 void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
   constexpr int64_t shared_bytes = int64_t{8} << 20;

@@ -15,7 +15,8 @@
 // a Xeon, gradients of weights up to 1.3 times. More than a few rows of a linear layer are computed as columns of
 // the transposed product, which reads the weight in place: on one core of a Zen 3, 1.45 times as fast with 16 rows
 // (512 x 784), 1.25 with 32, 1.07 with 64, and 1.03 to 1.5 with up to 128 rows and k of 1024 or more; on two cores
-// of a Xeon, 1.05 to 1.2, 1.1 to 1.25, 1.01 to 1.04, and 1.0 to 1.35.
+// of a Xeon, 1.01 to 1.2 with 16 rows, 1.1 to 1.25 with 32, 1.0 to 1.04 with 64, and 1.0 to 1.35 with k of
+// 1024 or more.
 
 #include "kernels/cpu/gemm/05_threads.h"
 #include "kernels/cpu/transpose.h"
@@ -146,7 +147,7 @@ bool is_faster_transposed(const GemmArgs<T>& g) {
   if (g.b_rs != 1 || g.beta != T(0) || g.m * std::max(g.n, g.k) > most_elements || (g.alpha != T(1) && g.bias_n))
     return false;
   const GemmOps<T>& ops = gemm_ops<T>();
-  const bool wide = ops.lanes * static_cast<int64_t>(sizeof(T)) >= 64;
+  const bool wide = ops.wide_vectors();
   const int64_t unit = wide && g.m <= ops.lanes ? ops.lanes : ops.panel_width;
   const int64_t computed = (g.m + unit - 1) / unit * unit;
   if (9 * g.m < 8 * computed) return false;

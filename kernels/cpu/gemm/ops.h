@@ -68,6 +68,9 @@ struct GemmOps {
   int panel_width;  // columns of the register tile: two vectors (the last panel may be one vector wide)
   int wide_height, columns_height;  // rows that few_rows takes at most
 
+  /// True if vectors have 64 bytes, as with AVX-512.
+  bool wide_vectors() const { return lanes * static_cast<int>(sizeof(T)) >= 64; }
+
   /// Copies dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack
   /// elements past the end when count == step; lanes in [count, step) get zero or arbitrary values of src, finite or
   /// not.
