@@ -90,7 +90,7 @@ struct Judge {
 
 /// The spread of each element over runs with noise; infinite if it changes between numbers, infinities and NaN (rule 3:
 /// such an element lies on an edge and is not compared; nor is finiteness if one spreads over far more than itself, as
-/// second gradients of a standard deviation of equal numbers do).
+/// second gradients of a standard deviation of equal numbers do). It is infinite as well if no run returns.
 class Spread {
  public:
   explicit Spread(std::function<Tensors(Noise*)> f) : f_(std::move(f)) {}
@@ -109,6 +109,7 @@ class Spread {
     }
   }
   double at(std::size_t tensor, std::size_t element) const {
+    if (done_ > 0 && !returned_) return kInfinity;
     return tensor < widths_.size() && element < widths_[tensor].size() ? widths_[tensor][element] : 0;
   }
   /// Whether an element spreads over far more than itself.
@@ -119,10 +120,13 @@ class Spread {
 
   void widen(const Tensors& expected, double unit, double factor) {
     Noise noise(static_cast<std::uint64_t>(done_), unit);
-    const Tensors other = f_(&noise);
-    for (std::size_t i = 0; i < expected.size() && i < other.size(); ++i) {
-      if (!expected[i].defined() || !other[i].defined() || other[i].sizes() != expected[i].sizes()) continue;
-      const auto a = expected[i].to_vector<double>(), b = other[i].to_vector<double>();
+    const std::optional<Tensors> other = with_noise(noise, f_);
+    if (!other) return;
+    returned_ = true;
+    for (std::size_t i = 0; i < expected.size() && i < other->size(); ++i) {
+      const Tensor &x = expected[i], &y = (*other)[i];
+      if (!x.defined() || !y.defined() || y.sizes() != x.sizes()) continue;
+      const auto a = x.to_vector<double>(), b = y.to_vector<double>();
       for (std::size_t e = 0; e < a.size(); ++e) grow(widths_[i][e], a[e], factor * distance(a[e], b[e]));
     }
   }
@@ -138,7 +142,7 @@ class Spread {
   std::function<Tensors(Noise*)> f_;
   std::vector<std::vector<double>> widths_;
   int done_ = 0;
-  bool undetermined_ = false;
+  bool returned_ = false, undetermined_ = false;
 };
 
 double rounded_to_range(DType t, double v) {

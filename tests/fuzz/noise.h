@@ -3,8 +3,10 @@
 
 #include "fuzz/program.h"
 
+#include <levin/core/error.h>
 #include <levin/kernels/kernel.h>
 
+#include <optional>
 #include <typeinfo>
 
 namespace levin::fuzz {
@@ -47,5 +49,16 @@ class Noise : kernels::KernelObserver {
   double unit_;
   bool rounds_;
 };
+
+/// Returns f(&noise), or nothing if it throws: noise may carry a value out of an operation's domain, such as the last
+/// rank of a quantile.
+template <class F>
+auto with_noise(Noise& noise, const F& f) -> std::optional<decltype(f(&noise))> {
+  try {
+    return f(&noise);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 }  // namespace levin::fuzz

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 namespace levin::fuzz {
 
@@ -18,6 +19,7 @@ namespace {
 constexpr double kStep = 1e-5, kUlp = 0x1p-52;
 constexpr double kLargest = 1e6, kSmallest = 1e-3;  // magnitudes for which a step of this size is suitable
 constexpr int kDirections = 5;                      // must agree on a fault, because kinks may cancel along one
+constexpr int kNoisyRuns = 5, kMostRuns = 40;       // runs with noise that return, and all of them
 
 /// Returns whether no result is so large that a small step of a leaf crosses many jumps of floor() or remainder().
 bool has_moderate_results(const Program& p) {
@@ -126,17 +128,23 @@ Difference difference(const Program& p, bool cotangents, std::uint64_t direction
   return {wide, kink + 16 * std::abs(wide - narrow) + 1e-9};
 }
 
-/// Returns the effect of rounding on both slopes.
+/// Returns the effect of rounding on both slopes; infinity if every run with noise leaves an operation's domain.
 double rounding(const Program& p, bool cotangents, std::uint64_t direction, double step, const Slopes& gradients,
                 const Weighted& f) {
   const double here = f(p, nullptr), slope = along(p, gradients(nullptr), direction, cotangents).value;
   double allowed = 0;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  int returned = 0;
+  for (std::uint64_t seed = 1; seed <= kMostRuns && returned < kNoisyRuns; ++seed) {
     Noise of_value(seed, kUlp), of_slope(seed, kUlp);
-    allowed += 32 * (std::abs(f(p, &of_value) - here) + kUlp * std::abs(here)) / step;
-    allowed += 8 * std::abs(along(p, gradients(&of_slope), direction, cotangents).value - slope);
+    const auto value = with_noise(of_value, [&](Noise* n) { return f(p, n); });
+    const auto by_gradients =
+        with_noise(of_slope, [&](Noise* n) { return along(p, gradients(n), direction, cotangents).value; });
+    if (!value || !by_gradients) continue;
+    ++returned;
+    allowed += 32 * (std::abs(*value - here) + kUlp * std::abs(here)) / step;
+    allowed += 8 * std::abs(*by_gradients - slope);
   }
-  return allowed;
+  return returned == 0 ? std::numeric_limits<double>::infinity() : allowed;
 }
 
 /// Returns the difference of the slopes by gradients and of `f` if they differ along all of several directions and for
