@@ -52,24 +52,24 @@ struct GemmPlan {
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
   /// True if rows of A, contiguous along k, are as fast in place as packed ones, or packing them would take more time
   /// than it saves. If k has several chunks, a chunk reads only a part of each row, which is slower in place; so is any
-  /// row for 64-byte vectors: 0.86 of the peak instead of 0.96 (Xeon). Many panels and blocks then pay for packing. Far
-  /// rows share one set of the first-level cache, which a block of up to 11 fits: if few panels read few such blocks,
-  /// packing costs more than their misses, for 32 x 256 x 1024 a third of the time (Xeon, two threads).
+  /// row where `slow_in_place`. Many panels and blocks then pay for packing. Far rows share one set of the first-level
+  /// cache, which a block of up to 11 fits: if few panels read few such blocks, packing costs more than their misses,
+  /// for 32 x 256 x 1024 a third of the time (Xeon and Zen 5, two threads).
   bool near_rows(int64_t step) const {
     constexpr int64_t few_panels = 7, many = 16, rows_of_set = 11;
     if (blocks.size(0) > rows_of_set && !near(step)) return false;
-    if (ops.wide_vectors()) return panels <= few_panels || blocks.count <= kFewBlocks;
+    if (ops.slow_in_place()) return panels <= few_panels || blocks.count <= kFewBlocks;
     if (!near(step)) return blocks.count <= kFewBlocks / 2;
     return chunks.count == 1 || panels <= many || blocks.count <= many;
   }
   /// True if the next tile reads lines this many elements apart, one for each k of a chunk, as fast as packed ones.
   /// With vectors of less than 64 bytes, at least half of the lines must stay in the first-level cache, as packed ones
   /// do; lines 1 KiB apart, for example, share four of its 64 sets. Packed panels of 64-byte vectors do not stay there
-  /// either: then lines must be at most `wide_bytes` apart, a limit that was measured on a Xeon.
-  bool stays_near(int64_t step, int64_t wide_bytes) const {
+  /// either, so nothing is lost, but where `slow_in_place`: then lines must be at most `most_bytes` apart.
+  bool stays_near(int64_t step, int64_t most_bytes) const {
     constexpr int64_t line = 64, sets = 64, ways = 8;
     const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
-    if (ops.wide_vectors()) return bytes <= wide_bytes;
+    if (ops.wide_vectors()) return !ops.slow_in_place() || bytes <= most_bytes;
     const int64_t used_sets = sets * line / std::clamp(bytes & -bytes, line, sets * line);  // by its power of two
     return 2 * used_sets * ways >= chunks.longest();
   }

@@ -10,13 +10,13 @@
 // times for the gradient of one row by a weight (1024, 1024); nothing from 1024 on, where rows are a page apart. Dot
 // products of one row by a weight (512, 784) take 8 us on a Xeon, where transposing squares of B in registers took 24.
 // Rows that share few sets of a first-level cache of 32 KiB are packed after all: on a Zen 3 that is 1.2 times as fast
-// at 512, and 1.2 to 1.36 times for gradients of weights whose rows are 2 or 3 KiB apart. With 64-byte vectors, so
-// are rows of A that more than seven panels read, and lines more than 1 KiB apart: 1.05 to 1.1 times on two cores of
-// a Xeon, gradients of weights up to 1.3 times. More than a few rows of a linear layer are computed as columns of
-// the transposed product, which reads the weight in place: on one core of a Zen 3, 1.45 times as fast with 16 rows
-// (512 x 784), 1.25 with 32, 1.07 with 64, and 1.03 to 1.5 with up to 128 rows and k of 1024 or more; on two cores
-// of a Xeon, 1.01 to 1.2 with 16 rows, 1.1 to 1.25 with 32, 1.0 to 1.04 with 64, and 1.0 to 1.35 with k of
-// 1024 or more.
+// at 512, and 1.2 to 1.36 times for gradients of weights whose rows are 2 or 3 KiB apart. With 64-byte vectors on an
+// Intel processor, so are rows of A that more than seven panels read, and lines more than 1 KiB apart: 1.05 to 1.1
+// times on two cores of a Xeon, gradients of weights up to 1.3 times; a Zen 5 would lose as much. More than a few rows
+// of a linear layer are computed as columns of the transposed product, which reads the weight in place: on one core of
+// a Zen 3, 1.45 times as fast with 16 rows (512 x 784), 1.25 with 32, 1.07 with 64, and 1.03 to 1.5 with up to 128
+// rows and k of 1024 or more; on two cores of a Xeon, 1.01 to 1.2 with 16 rows, 1.1 to 1.25 with 32, 1.0 to 1.04 with
+// 64, and 1.0 to 1.35 with k of 1024 or more; of a Zen 5, 1.3 to 1.5, 1.2, 1.0 to 1.1 and 1.05 to 1.5.
 
 #include "kernels/cpu/gemm/05_threads.h"
 #include "kernels/cpu/transpose.h"

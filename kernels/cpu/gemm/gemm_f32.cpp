@@ -36,6 +36,15 @@ const GemmOps<float>& gemm_ops<float>() {
   return HWY_DYNAMIC_DISPATCH(ops_f32)();
 }
 
+bool is_intel() {
+#if defined(__x86_64__)
+  static const bool intel = __builtin_cpu_is("intel") != 0;
+  return intel;
+#else
+  return false;
+#endif
+}
+
 const char* simd_target() {
   const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
   return hwy::TargetName(usable & -usable);
