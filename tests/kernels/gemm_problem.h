@@ -118,15 +118,22 @@ struct Product {
   }
 
   double error(int64_t item, int64_t i, int64_t j, int64_t position) const {
-    Exact sum = 0;
-    double magnitude = 0;
     const T *from_a = args.a + item * args.a_bs + i * args.a_rs, *from_b = args.b + item * args.b_bs + j * args.b_cs;
     const int64_t k = p.k, a_step = args.a_cs, b_step = args.b_rs;
-    for (int64_t q = 0; q < k; ++q, from_a += a_step, from_b += b_step) {
-      const auto x = static_cast<Exact>(*from_a), y = static_cast<Exact>(*from_b);
-      sum += x * y;
-      magnitude += std::abs(static_cast<double>(x) * static_cast<double>(y));
+    // Even and odd terms have sums of their own, whose additions do not wait for each other.
+    Exact sum = 0, odd_sum = 0;
+    double magnitude = 0, odd_magnitude = 0;
+    for (int64_t q = 0; q + 1 < k; q += 2, from_a += 2 * a_step, from_b += 2 * b_step) {
+      const Exact even = static_cast<Exact>(*from_a) * static_cast<Exact>(*from_b);
+      const Exact odd = static_cast<Exact>(from_a[a_step]) * static_cast<Exact>(from_b[b_step]);
+      sum += even, magnitude += std::abs(static_cast<double>(even));
+      odd_sum += odd, odd_magnitude += std::abs(static_cast<double>(odd));
     }
+    if (k % 2 != 0) {
+      const Exact last = static_cast<Exact>(*from_a) * static_cast<Exact>(*from_b);
+      sum += last, magnitude += std::abs(static_cast<double>(last));
+    }
+    sum += odd_sum, magnitude += odd_magnitude;
     sum *= exact(T(args.alpha));
     magnitude *= std::abs(p.alpha);
     const auto add = [&](Exact term) {
