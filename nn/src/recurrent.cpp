@@ -59,8 +59,13 @@ Tensors steps_of(const Steps& s) {
   LEVIN_TRACE_CALL(steps_of(s), "recurrent",
                    {s.x, s.weight_ih, in.weight_hh, s.bias_ih, in.bias_hh, in.h, in.c, s.lengths},
                    {{"cell", s.cell}, {"reverse", s.backwards}});
-  const Tensor from_input = linear(s.x, s.weight_ih, s.bias_ih);  // all steps in one product
-  const auto [y, c] = recurrent_steps(s.cell, from_input, in, {.lengths = s.lengths, .reverse = s.backwards});
+  // The gates are functions of x + s, so that one bias does for both products, and its gradient is one sum; but the
+  // reset gate of a GRU multiplies a part of s.
+  const bool one_bias = s.cell != RecurrentCell::gru && s.bias_ih.defined();
+  const Tensor bias = one_bias ? add(s.bias_ih, in.bias_hh) : s.bias_ih;
+  const Tensor from_input = linear(s.x, s.weight_ih, bias);  // all steps in one product
+  const auto [y, c] = recurrent_steps(s.cell, from_input, {in.h, in.c, in.weight_hh, one_bias ? Tensor() : in.bias_hh},
+                                      {.lengths = s.lengths, .reverse = s.backwards});
   Tensors result{s.lengths.defined() ? without_padding(y, s.lengths) : y,
                  select(y, 0, s.backwards ? 0 : y.size(0) - 1)};
   if (c.defined()) result.push_back(c);

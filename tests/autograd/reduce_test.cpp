@@ -16,7 +16,9 @@ namespace {
 
 using Line = std::vector<double>;
 
-Tensor leaf(const Line& v) { return from_data(v, {static_cast<int64_t>(v.size())}).requires_grad_(); }
+Tensor leaf(const Line& v, DType dtype = kFloat64) {
+  return from_data(v, {static_cast<int64_t>(v.size())}, {.dtype = dtype}).requires_grad_();
+}
 
 Line gradient(const Tensor& y, const Tensor& x) {
   x.set_grad({});
@@ -44,6 +46,11 @@ TEST_CASE("prod has exact gradients with one zero and with two") {
   const Tensor one = leaf({2, 0, 3}), two = leaf({0, 5, 0});
   CHECK(gradient(prod(one), one) == Line{0, 6, 0});
   CHECK(gradient(prod(two), two) == Line{0, 0, 0});
+  // In float32, products of some of the elements are infinite or 0.
+  const Tensor far = leaf({0, 0x1p100, 0x1p100, 0x1p-90, 0x1p-99}, kFloat32);
+  CHECK(gradient(prod(far), far) == Line{0x1p11, 0, 0, 0, 0});
+  const Tensor near = leaf({0x1p100, 0x1p100, 0x1p-99, 0x1p-99}, kFloat32);
+  CHECK(gradient(prod(near), near) == Line{0x1p-98, 0x1p-98, 0x1p101, 0x1p101});
 }
 
 TEST_CASE("empty means are NaN, sums 0, products 1") {

@@ -115,7 +115,7 @@ TEST_CASE_TEMPLATE("gemm: few rows by contiguous columns of B, with alpha, beta,
       check<T>(p);
       p.transpose_a = true;
       check<T>(p);
-      if (p.m * p.n * p.k > most_work) continue;  // what follows does not depend on the number of tasks
+      if (p.m * p.n * p.k > most_work) continue;  // the others do not depend on the number of tasks
       p.alpha = -0.75;
       check<T>(p);
       p.beta = 0.5;

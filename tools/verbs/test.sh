@@ -64,6 +64,7 @@ if [ -z "$preset" ]; then
 fi
 need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
+[ -z "${LEVIN_FULL:-}" ] || need $packages_clang # tests/scripts/programs compile with clang++ too
 launcher=() # the command that runs a test program
 if [ "$preset" = aarch64 ]; then # on a processor that is emulated
   need $packages_aarch64

@@ -168,6 +168,14 @@ std::pair<Tensor, Tensor> composed(const Plan& p, const Tensor& from_input, cons
   return {stack(outputs), states.size() > 1 ? states[1] : Tensor()};
 }
 
+/// Returns an uninitialized (T, B, gates) for gradients of the gates. The products that compute the weights' gradients
+/// read columns of it, on the CPU in place, so its rows are not a multiple of 1 KiB apart there.
+Tensor gradients_of_gates(const Plan& p, const Tensor& weight) {
+  const int64_t row_bytes = p.gates * static_cast<int64_t>(size_of(weight.dtype()));
+  const int64_t gap = weight.device() == kCpu && row_bytes % 1024 == 0 ? 16 : 0;
+  return narrow(empty({p.steps, p.batch, p.gates + gap}, like(weight)), 2, 0, p.gates);
+}
+
 Grads fused_gradients(Context& k, std::span<const Tensor> upstream) {
   const Plan& p = k.get<Plan>();
   if (grad_enabled())
@@ -183,7 +191,7 @@ Grads fused_gradients(Context& k, std::span<const Tensor> upstream) {
   const bool gru = p.cell == RecurrentCell::gru;
   Tensor dc;
   if (p.cell == RecurrentCell::lstm) dc = upstream[1].defined() ? dense(upstream[1]).clone() : zeros_like(dh);
-  const Tensor dx = empty({p.steps, p.batch, p.gates}, type), ds = gru ? empty_like(dx) : dx;
+  const Tensor dx = gradients_of_gates(p, weight), ds = gru ? gradients_of_gates(p, weight) : dx;
   const double beta = gru || lengths.defined() ? 1.0 : 0.0;  // else the cell leaves 0 in dh
   Stream stream = current_stream(weight.device());
   for (int64_t i = p.steps - 1; i >= 0; --i) {

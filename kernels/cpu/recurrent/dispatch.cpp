@@ -22,10 +22,10 @@ bool has_ended(const TensorView& lengths, int64_t sample, int64_t step) {
   return lengths.pointer && lengths.data<int64_t>()[sample] <= step;
 }
 
-/// Returns row b of a (B, width) tensor, null if it is absent.
+/// Returns row b of a matrix, null if it is absent.
 template <class T>
-T* row_of(const TensorView& v, int64_t b, int64_t width) {
-  return v.pointer ? v.data<T>() + b * width : nullptr;
+T* row_of(const TensorView& v, int64_t b) {
+  return v.pointer ? v.data<T>() + b * v.stride(0) : nullptr;
 }
 
 template <class F>
@@ -43,9 +43,8 @@ void forward(const RecurrentCellArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "recurrent cell", [&]<class T>() {
     const auto compute = cell_rows(T()).forward[cell];
     for_samples(a.h, gates, [&](int64_t b, int64_t n) {
-      const CellRow<T> row{row_of<T>(a.h_next, b, n),    row_of<T>(a.c_next, b, n),    row_of<T>(a.gates, b, 4 * n),
-                           row_of<T>(a.x, b, gates * n), row_of<T>(a.s, b, gates * n), row_of<T>(a.h, b, n),
-                           row_of<T>(a.c, b, n),         n};
+      const CellRow<T> row{row_of<T>(a.h_next, b), row_of<T>(a.c_next, b), row_of<T>(a.gates, b), row_of<T>(a.x, b),
+                           row_of<T>(a.s, b),      row_of<T>(a.h, b),      row_of<T>(a.c, b),     n};
       if (!has_ended(a.lengths, b, a.step)) return compute(row);
       std::copy_n(row.h, n, row.h_next);
       if (row.c) std::copy_n(row.c, n, row.c_next);
@@ -59,12 +58,10 @@ void backward(const RecurrentCellBackwardArgs& a, Stream&) {
   dispatch_wide(a.dx.dtype, "recurrent cell", [&]<class T>() {
     const auto compute = cell_rows(T()).backward[cell];
     for_samples(a.dh, gates, [&](int64_t b, int64_t n) {
-      const CellBackwardRow<T> row{row_of<T>(a.dx, b, gates * n), row_of<T>(a.ds, b, gates * n),
-                                   row_of<T>(a.dh, b, n),         row_of<T>(a.dc, b, n),
-                                   row_of<T>(a.g, b, n),          row_of<T>(a.gates, b, 4 * n),
-                                   row_of<T>(a.h_next, b, n),     row_of<T>(a.c_next, b, n),
-                                   row_of<T>(a.h, b, n),          row_of<T>(a.c, b, n),
-                                   n};
+      const CellBackwardRow<T> row{row_of<T>(a.dx, b),     row_of<T>(a.ds, b),     row_of<T>(a.dh, b),
+                                   row_of<T>(a.dc, b),     row_of<T>(a.g, b),      row_of<T>(a.gates, b),
+                                   row_of<T>(a.h_next, b), row_of<T>(a.c_next, b), row_of<T>(a.h, b),
+                                   row_of<T>(a.c, b),      n};
       if (!has_ended(a.lengths, b, a.step)) return compute(row);
       std::fill_n(row.dx, gates * n, T(0));
       if (row.ds) std::fill_n(row.ds, gates * n, T(0));

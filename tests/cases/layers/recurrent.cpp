@@ -134,7 +134,10 @@ std::vector<OpCase> recurrent_cases() {
                layer_sample({.cell = rnn_tanh, .batch = 3, .lengths = true}),
                layer_sample({.cell = lstm, .steps = 1, .batch = 1, .hidden = 1})};
   c.large = {layer_sample({.cell = lstm, .steps = 2, .batch = 37, .hidden = 67}),
-             layer_sample({.cell = gru, .steps = 2, .batch = 37, .hidden = 67, .lengths = true})};
+             layer_sample({.cell = gru, .steps = 2, .batch = 37, .hidden = 67, .lengths = true}),
+             // Rows of gates of a multiple of 1 KiB, whose gradients have gaps between them on the CPU.
+             layer_sample({.cell = lstm, .steps = 2, .batch = 3, .hidden = 64}),
+             layer_sample({.cell = gru, .steps = 2, .batch = 3, .hidden = 256, .lengths = true})};
   // A parallel task has 4,096 gates: 64 samples of an rnn, or one more.
   c.limits = {layer_sample({.cell = rnn_tanh, .steps = 2, .batch = 64, .hidden = 64}),
               layer_sample({.cell = rnn_tanh, .steps = 2, .batch = 65, .hidden = 64})};
