@@ -16,28 +16,36 @@ namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-HWY_INLINE void scalar_tile(T* out, int64_t os, const T* in, int64_t is, int64_t rows, int64_t columns) {
+HWY_NOINLINE void scalar_tile(T* out, int64_t os, const T* in, int64_t is, int64_t rows, int64_t columns) {
   for (int64_t c = 0; c < columns; ++c)
     for (int64_t r = 0; r < rows; ++r) out[c * os + r] = in[r * is + c];
 }
 
-/// Uses floats or doubles as carriers of any 4 or 8 bytes: loads, shuffles and stores keep all bits.
+/// Uses floats or doubles as carriers of any 4 or 8 bytes: loads, shuffles and stores keep all bits. Pieces of whole
+/// vectors are transposed in registers, the rows and columns beyond them one by one.
 template <class T>
 HWY_INLINE void simd_tile(T* out, int64_t os, const T* in, int64_t is, int64_t rows, int64_t columns) {
   const Simd<T> d;
-  if (rows != kTile || columns != kTile) return scalar_tile(out, os, in, is, rows, columns);
+  constexpr int64_t lanes = kLanes<T>, block = kBlockLanes<T>;
   HWY_ALIGN T tile[kTile * kTile];
-  for (int64_t r = 0; r < kTile; ++r)
-    for (int64_t c = 0; c < kTile; c += kLanes<T>) hn::Store(hn::LoadU(d, in + r * is + c), d, tile + r * kTile + c);
-  for (int64_t c = 0; c < kTile; c += kBlockLanes<T>) {
-    for (int64_t r = 0; r < kTile; r += kLanes<T>) {
-      const T* lines[kLanes<T>];
-      for (int64_t i = 0; i < kLanes<T>; ++i) lines[i] = tile + (r + i) * kTile;
-      SimdVec<T> columns_of[kBlockLanes<T>];
+  if (rows == kTile && columns == kTile) {
+    for (int64_t r = 0; r < kTile; ++r)
+      for (int64_t c = 0; c < kTile; c += lanes) hn::Store(hn::LoadU(d, in + r * is + c), d, tile + r * kTile + c);
+    in = tile, is = kTile;
+  }
+  const int64_t whole_rows = rows / lanes * lanes, whole_columns = columns / block * block;
+  for (int64_t c = 0; c < whole_columns; c += block) {
+    for (int64_t r = 0; r < whole_rows; r += lanes) {
+      const T* lines[lanes];
+      for (int64_t i = 0; i < lanes; ++i) lines[i] = in + (r + i) * is;
+      SimdVec<T> columns_of[block];
       transpose_piece<T>(lines, c, columns_of);
-      for (int64_t i = 0; i < kBlockLanes<T>; ++i) hn::StoreU(columns_of[i], d, out + (c + i) * os + r);
+      for (int64_t i = 0; i < block; ++i) hn::StoreU(columns_of[i], d, out + (c + i) * os + r);
     }
   }
+  if (whole_rows < rows) scalar_tile(out + whole_rows, os, in + whole_rows * is, is, rows - whole_rows, columns);
+  if (whole_columns < columns)
+    scalar_tile(out + whole_columns * os, os, in + whole_columns, is, whole_rows, columns - whole_columns);
 }
 
 }  // namespace

@@ -159,12 +159,12 @@ void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& ra
   }
 }
 
-/// Packs the operands that several tasks share: units of 8 row blocks of A, then of 4 panels of B, for each chunk of
-/// the range.
+/// Packs the operands that several tasks share: units of 8 row blocks of A, then of 4 panels of B, or one of few, for
+/// each chunk of the range.
 template <class T>
 void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& range) {
-  constexpr int64_t unit_blocks = 8, unit_panels = 4;
-  const int64_t width = plan.ops.panel_width;
+  constexpr int64_t unit_blocks = 8, few_panels = 8;
+  const int64_t width = plan.ops.panel_width, unit_panels = plan.panels <= few_panels ? 1 : 4;
   const int64_t a_units = plan.share_a ? plan.divide_up(plan.blocks.count, unit_blocks) : 0;
   const int64_t b_units = plan.share_b ? plan.divide_up(plan.panels, unit_panels) : 0;
   const int64_t units = a_units + b_units;
