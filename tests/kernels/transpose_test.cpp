@@ -28,7 +28,7 @@ bool is_transposed(int64_t rows, int64_t columns) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("transposed tiles with rows and columns beyond whole vectors, in every element size", T, std::uint8_t,
+TEST_CASE_TEMPLATE("transposed tiles with rows and columns beyond whole vectors, in every type size", T, std::uint8_t,
                    std::uint16_t, std::uint32_t, std::uint64_t) {
   test::on_every_target([] {
     for (const int64_t rows : {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33, 56, 63, 64})
