@@ -5,6 +5,8 @@
 #include <levin/autograd/ops.h>
 
 #include <cmath>
+#include <limits>
+#include <map>
 
 using namespace levin;
 
@@ -67,4 +69,42 @@ TEST_CASE("the extremes of scattered values keep NaN and share the gradient of e
   const Tensor whole = scatter_reduce(zeros({2}, kInt64), 0, places, tensor<int64_t>({-4, -3, -9}),
                                       ScatterReduce::amin, false);
   CHECK(equal(whole, tensor<int64_t>({-4, -9})));
+}
+
+namespace {
+
+template <class T>
+void check_unique(const std::vector<T>& numbers) {
+  std::map<T, int64_t> counts, rank;
+  for (const T v : numbers) ++counts[v];
+  std::vector<T> values;
+  std::vector<int64_t> number_of_each, inverse;
+  for (const auto& [value, count] : counts) {
+    rank[value] = static_cast<int64_t>(values.size());
+    values.push_back(value), number_of_each.push_back(count);
+  }
+  for (const T v : numbers) inverse.push_back(rank[v]);
+  const Unique u = unique(from_data(numbers, {1, static_cast<int64_t>(numbers.size())}));
+  CHECK(u.values.to_vector<T>() == values);
+  CHECK(u.counts.template to_vector<int64_t>() == number_of_each);
+  CHECK(u.inverse.template to_vector<int64_t>() == inverse);
+  CHECK(u.inverse.sizes() == Shape{1, static_cast<int64_t>(numbers.size())});
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("unique of integers that span a short range, a range that is one longer, and the whole type", T,
+                   std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t) {
+  using Limits = std::numeric_limits<T>;
+  check_unique<T>({T(7), T(9), T(7), T(9)});
+  check_unique<T>({T(7), T(10), T(7), T(10)});  // four numbers in a range of four
+  check_unique<T>({T(7), T(11), T(7), T(11)});  // in a range of five
+  check_unique<T>({Limits::max(), Limits::lowest(), Limits::max(), T(1)});
+  check_unique<T>({Limits::lowest(), T(Limits::lowest() + 1), Limits::lowest()});
+  check_unique<T>({Limits::max(), T(Limits::max() - 2), Limits::max(), T(Limits::max() - 2)});
+  check_unique<T>({T(5)});
+  check_unique<T>({});
+  std::vector<T> many;
+  for (int i = 0; i < 700; ++i) many.push_back(static_cast<T>(i * i));
+  check_unique<T>(many);
 }

@@ -169,6 +169,11 @@ TEST_CASE("gemm: both sides of each limit at which an operand is packed, or the 
       check<float>({.m = m, .n = 70, .k = 1024, .beta = 0.5, .gap = 0});
       check<float>({.m = m, .n = 70, .k = 1600, .bias = true, .gap = 0});
     }
+    for (const int64_t m : {70, 72})  // more blocks of far rows, which share a set of the cache or are spread
+      for (const int64_t n : {128, 130})
+        for (const int64_t k : {1024, 1100}) check<float>({.m = m, .n = n, .k = k, .beta = 0.5, .bias = true});
+    for (const int64_t m : {1024, 1040})  // far lines of A, likewise
+      check<float>({.m = m, .n = 70, .k = 90, .transpose_a = true, .gap = 0});
     for (const int64_t m : {15, 16, 32, 64, 128})  // rows of a linear layer
       for (const int64_t k : {500, 512, 1024})
         check<float>({.m = m, .n = 130, .k = k, .transpose_b = true, .bias = true, .gap = m % 10});

@@ -23,12 +23,13 @@ struct GemmPlan {
   KChunks<T> chunks;
   int64_t panels, row_tasks, column_tasks;
   bool a_in_place, b_in_place, share_a, share_b;
-  static constexpr int64_t kFewBlocks = 10;
+  static constexpr int64_t kFewBlocks = 10, kRowsOfSet = 11, kFarPanels = 4;
 
-  /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near.
+  /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near. Blocks
+  /// have at most `height` rows.
   /// This is a kilobyte of code, too much to be inlined into each caller.
-  [[gnu::noinline]] GemmPlan(const GemmArgs<T>& g, bool near_in_place)
-      : blocks(g.m, ops.max_height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
+  [[gnu::noinline]] GemmPlan(const GemmArgs<T>& g, bool near_in_place, int64_t height)
+      : blocks(g.m, height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
     constexpr double task_work = 1 << 20, most_tasks = 16;
     constexpr int64_t max_rows = 192, max_panels = 8;
     const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
@@ -56,8 +57,11 @@ struct GemmPlan {
   /// cache, which a block of up to 11 fits: if few panels read few such blocks, packing costs more than their misses,
   /// for 32 x 256 x 1024 a third of the time (Xeon and Zen 5, two threads).
   bool near_rows(int64_t step) const {
-    constexpr int64_t few_panels = 7, many = 16, rows_of_set = 11;
-    if (blocks.size(0) > rows_of_set && !near(step)) return false;
+    constexpr int64_t few_panels = 7, many = 16;
+    const bool fits_set = blocks.size(0) <= kRowsOfSet;
+    if (!near(step) && ops.fast_in_place())
+      return spread(step) || (fits_set && (panels <= kFarPanels || blocks.count <= kFewBlocks / 2));
+    if (!near(step) && !fits_set) return false;
     if (ops.slow_in_place()) return panels <= few_panels || blocks.count <= kFewBlocks;
     if (!near(step)) return blocks.count <= kFewBlocks / 2;
     return chunks.count == 1 || panels <= many || blocks.count <= many;
@@ -65,7 +69,7 @@ struct GemmPlan {
   /// True if lines of A, contiguous along its rows, are less than a page apart, or spread over the sets where 64-byte
   /// vectors are fast in place (Zen 5: 1024 x 256 x 2048 tn, lines 4,160 bytes apart, 1.045 to 1.07 times).
   bool near_lines(int64_t step) const {
-    return near(step) || (ops.wide_vectors() && !ops.slow_in_place() && spread(step));
+    return near(step) || (ops.fast_in_place() && spread(step));
   }
   /// True if the next tile reads lines this many elements apart, one for each k of a chunk, as fast as packed ones.
   /// With vectors of less than 64 bytes, at least half of the lines must stay in the first-level cache, as packed ones
@@ -83,6 +87,15 @@ struct GemmPlan {
   static bool spread(int64_t step) {
     const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
     return bytes % 1024 != 0 && bytes < 16384;
+  }
+  /// Returns the most rows of a block: those of the tile, or so many far rows that share one set of the first-level
+  /// cache as fit it, where few panels read them in place (Zen 5: 128 x 128 x 9216 1.07 to 1.12 times, 512 x 128 x 2048
+  /// 1.08 to 1.13; blocks of 12 rows 0.93 to 1.0; 64 rows, which are few blocks, 0.98).
+  static int64_t in_place_height(const GemmArgs<T>& g) {
+    const GemmOps<T>& ops = gemm_ops<T>();
+    const bool shares_sets = g.a_cs == 1 && !near(g.a_rs) && !spread(g.a_rs);
+    const bool few_panels = g.n <= kFarPanels * ops.panel_width, few_blocks = g.m <= kFewBlocks / 2 * ops.max_height;
+    return ops.fast_in_place() && shares_sets && few_panels && !few_blocks ? kRowsOfSet : ops.max_height;
   }
   static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
   int64_t tasks() const { return row_tasks * column_tasks; }
@@ -249,7 +262,9 @@ void each_product(GemmArgs<T> g, void (*run)(const GemmArgs<T>&)) {
 /// Requires m, n, k >= 1.
 template <class T>
 void gemm_threads(const GemmArgs<T>& args) {
-  detail::each_product<T>(args, [](const GemmArgs<T>& g) { detail::run_product(g, detail::GemmPlan<T>(g, false)); });
+  detail::each_product<T>(args, [](const GemmArgs<T>& g) {
+    detail::run_product(g, detail::GemmPlan<T>(g, false, gemm_ops<T>().max_height));
+  });
 }
 
 }  // namespace levin::kernels::cpu

@@ -164,7 +164,9 @@ void run_transposed(const GemmArgs<T>& g) {
   t.m = g.n, t.n = g.m, t.c_rs = g.m, t.bias_n = nullptr, t.beta = g.bias_n ? T(1) : T(0);
   t.a = g.b, t.a_rs = g.b_cs, t.a_cs = g.b_rs;
   t.b = g.a, t.b_rs = g.a_cs, t.b_cs = g.a_rs;
-  GemmPlan<T> plan(t, true);
+  // With more than one vector of columns, lower blocks lose more to their loads of B than they gain (from memory 0.95).
+  const GemmOps<T>& ops = gemm_ops<T>();
+  GemmPlan<T> plan(t, true, t.n <= ops.lanes ? GemmPlan<T>::in_place_height(t) : ops.max_height);
   plan.a_in_place = true, plan.share_a = false;
   const int64_t width = plan.ops.panel_width;
   T* const packed = scratch<T>(Slot::gemm_shared, plan.panels * width * t.k);
@@ -196,7 +198,7 @@ void run_in_place(const GemmArgs<T>& g) {
   if (has_few_rows(g)) return run_few_rows(g);
   if constexpr (sizeof(T) == 4)  // which keeps programs small
     if (is_faster_transposed(g)) return run_transposed(g);
-  has_short_sums(g) ? run_short_sums(g) : run_product(g, GemmPlan<T>(g, true));
+  has_short_sums(g) ? run_short_sums(g) : run_product(g, GemmPlan<T>(g, true, GemmPlan<T>::in_place_height(g)));
 }
 
 }  // namespace detail

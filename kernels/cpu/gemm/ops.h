@@ -73,10 +73,12 @@ struct GemmOps {
 
   /// True if vectors have 64 bytes, as with AVX-512.
   bool wide_vectors() const { return lanes * static_cast<int>(sizeof(T)) >= 64; }
-  /// True if many reads in place cost more time than packing, even of near operands: with 64-byte vectors on an Intel
-  /// processor, where the tile reaches 0.86 of the peak in place and 0.96 packed (Xeon). A Zen 5 is as fast in place,
-  /// and packing takes longer there.
+  /// True for 64-byte vectors on Intel's processors, where many reads in place cost more time than packing, even of
+  /// near operands: the tile reaches 0.86 of the peak in place and 0.96 packed (Xeon).
   bool slow_in_place() const { return wide_vectors() && is_intel(); }
+  /// True for 64-byte vectors on other processors, where packing costs more time than reads in place, even of far
+  /// operands if they are spread over the sets of the caches: the tile reaches 0.96 of the peak in both ways (Zen 5).
+  bool fast_in_place() const { return wide_vectors() && !is_intel(); }
 
   /// Copies dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack
   /// elements past the end when count == step; lanes in [count, step) get zero or arbitrary values of src, finite or

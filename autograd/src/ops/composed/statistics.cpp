@@ -14,6 +14,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace levin {
 
@@ -266,7 +269,35 @@ Unique unique_consecutive(const Tensor& x) {
   return u;
 }
 
+namespace {
+
+/// Finds the values of integers in [lowest, lowest + bins) by counting each, which takes less time than sorting.
+Unique unique_by_counts(const Tensor& x, int64_t lowest, int64_t bins) {
+  const TensorOptions integers = {.dtype = kInt64, .device = x.device()};
+  const Tensor place = sub(to(x, kInt64), lowest);
+  const Tensor counts = scatter_add(zeros({bins}, integers), 0, place, ones(x.sizes(), integers));
+  const Tensor present = gt(counts, 0), rank = sub(cumsum(present.to(kInt64), 0), 1);
+  const Tensor values = add(masked_select(arange(bins, integers), present), lowest);
+  return {to(values, x.dtype()), index_select(rank, 0, place), masked_select(counts, present)};
+}
+
+/// Returns the lowest of x's integers and the length of the range that they span, if this is at most their number.
+std::optional<std::pair<int64_t, int64_t>> short_range(const Tensor& x) {
+  if (x.is_floating() || x.is_complex() || x.dtype() == kBool || x.numel() == 0) return std::nullopt;
+  const auto lowest = amin(x).item<int64_t>(), highest = amax(x).item<int64_t>();
+  const std::uint64_t last = static_cast<std::uint64_t>(highest) - static_cast<std::uint64_t>(lowest);
+  if (last >= static_cast<std::uint64_t>(x.numel())) return std::nullopt;
+  return std::pair(lowest, static_cast<int64_t>(last) + 1);
+}
+
+}  // namespace
+
 Unique unique(const Tensor& x) {
+  if (const auto range = short_range(x)) {
+    Unique u = unique_by_counts(ravel(x.detach()), range->first, range->second);
+    u.inverse = reshape(u.inverse, x.sizes());
+    return u;
+  }
   const ValuesIndices sorted = sort(ravel(x.detach()), 0);
   Unique u = runs_of(sorted.values);
   u.inverse = reshape(scatter(zeros_like(u.inverse), 0, sorted.indices, u.inverse), x.sizes());
