@@ -1,5 +1,5 @@
-// Transposed copies of a tile. The tile goes through a buffer: lines of a matrix whose rows are a power of two apart
-// map to the same cache sets, but the buffer is read and written as a block.
+// Transposed copies of a tile. A whole tile goes through a buffer: lines of a matrix whose rows are a power of two
+// apart map to the same cache sets, but the buffer is read and written as a block.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,6 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
+/// Not inlined, which keeps programs small.
 template <class T>
 HWY_NOINLINE void scalar_tile(T* out, int64_t os, const T* in, int64_t is, int64_t rows, int64_t columns) {
   for (int64_t c = 0; c < columns; ++c)

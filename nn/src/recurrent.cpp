@@ -59,8 +59,8 @@ Tensors steps_of(const Steps& s) {
   LEVIN_TRACE_CALL(steps_of(s), "recurrent",
                    {s.x, s.weight_ih, in.weight_hh, s.bias_ih, in.bias_hh, in.h, in.c, s.lengths},
                    {{"cell", s.cell}, {"reverse", s.backwards}});
-  // The gates are functions of x + s, so that one bias does for both products, and its gradient is one sum; but the
-  // reset gate of a GRU multiplies a part of s.
+  // The gates are functions of x + s, so one bias serves both products, and its gradient is one sum. In a GRU the reset
+  // gate multiplies a part of s, so each product keeps its own bias.
   const bool one_bias = s.cell != RecurrentCell::gru && s.bias_ih.defined();
   const Tensor bias = one_bias ? add(s.bias_ih, in.bias_hh) : s.bias_ih;
   const Tensor from_input = linear(s.x, s.weight_ih, bias);  // all steps in one product

@@ -11,7 +11,7 @@ using namespace levin::kernels::cpu;
 
 namespace {
 
-/// Returns whether a copy of `rows` x `columns` elements is transposed, and nothing beside it written.
+/// Returns whether transpose_tile transposes `rows` x `columns` elements and writes nothing beside them.
 template <class T>
 bool is_transposed(int64_t rows, int64_t columns) {
   const int64_t in_stride = columns + 3, out_stride = rows + 5;
@@ -28,7 +28,7 @@ bool is_transposed(int64_t rows, int64_t columns) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("transposed tiles with rows and columns beyond whole vectors, in every type size", T, std::uint8_t,
+TEST_CASE_TEMPLATE("transposed tiles of any height and width, in every element size", T, std::uint8_t,
                    std::uint16_t, std::uint32_t, std::uint64_t) {
   test::on_every_target([] {
     for (const int64_t rows : {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33, 56, 63, 64})

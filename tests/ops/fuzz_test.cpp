@@ -152,6 +152,15 @@ TEST_CASE("runs with noise that leave the domain of an operation are left out") 
   CHECK(found(square_within_a_domain(1e5, 10)));
 }
 
+TEST_CASE("an element among equal ones is one of the slopes where differences along a direction show no kink") {
+  OpCase c = square_with(nullptr);
+  c.reference = nullptr;
+  c.op = [](const Tensors& x) -> Tensors { return {quantile(x[0], 0.5)}; };
+  c.draw = [](Draw& d) { return sample({{2 * d.between(1, 4) + 1}}, cycle({0})); };
+  c.pointwise = false;
+  CHECK(!found(c));
+}
+
 TEST_CASE("a test that crashes is a failure, and the tests after it still run") {
   const auto test = [](std::int64_t number) -> std::string {
     if (number == 7) std::raise(SIGKILL);

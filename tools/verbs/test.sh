@@ -63,8 +63,8 @@ if [ -z "$preset" ]; then
   preset=release
 fi
 need $packages_build $packages_test
-case $preset in clang | emulate-msan) need $packages_clang ;; esac
-[ -z "${LEVIN_FULL:-}" ] || need $packages_clang # tests/scripts/programs compile with clang++ too
+# With LEVIN_FULL, the scripts of the preset release compile programs with clang++ too.
+case $preset:${LEVIN_FULL:-} in clang:* | emulate-msan:* | release:?*) need $packages_clang ;; esac
 launcher=() # the command that runs a test program
 if [ "$preset" = aarch64 ]; then # on a processor that is emulated
   need $packages_aarch64

@@ -108,12 +108,18 @@ States make_states(const Plan& p, const RecurrentInputs& in, bool recorded) {
   return s;
 }
 
-/// A copy with contiguous rows, which each step's product on the CPU can read in place: not a multiple of 1 KiB apart,
-/// since such rows would share few sets of the caches and be packed in each step or read from a slower cache.
+/// Returns how many elements to leave between rows that products on the CPU read in place. Rows a multiple of 1 KiB
+/// apart would share few sets of the caches, and be packed in each product or read from a slower cache.
+int64_t gap_of_rows(const Tensor& like, int64_t columns) {
+  const int64_t row_bytes = columns * static_cast<int64_t>(size_of(like.dtype()));
+  return like.device() == kCpu && row_bytes % 1024 == 0 ? 16 : 0;
+}
+
+/// Returns a copy with contiguous rows that the product of each step can read in place.
 Tensor rows_for_products(const Tensor& matrix) {
-  const int64_t columns = matrix.size(1), row_bytes = columns * static_cast<int64_t>(size_of(matrix.dtype()));
-  if (matrix.device() != kCpu || row_bytes % 1024 != 0) return contiguous(matrix);
-  const Tensor padded = narrow(empty({matrix.size(0), columns + 16}, like(matrix)), 1, 0, columns);
+  const int64_t columns = matrix.size(1), gap = gap_of_rows(matrix, columns);
+  if (gap == 0) return contiguous(matrix);
+  const Tensor padded = narrow(empty({matrix.size(0), columns + gap}, like(matrix)), 1, 0, columns);
   padded.copy_(matrix);
   return padded;
 }
@@ -168,11 +174,10 @@ std::pair<Tensor, Tensor> composed(const Plan& p, const Tensor& from_input, cons
   return {stack(outputs), states.size() > 1 ? states[1] : Tensor()};
 }
 
-/// Returns an uninitialized (T, B, gates) for gradients of the gates. The products that compute the weights' gradients
-/// read columns of it, on the CPU in place, so its rows are not a multiple of 1 KiB apart there.
+/// Returns an uninitialized tensor (T, B, gates) for the gradients of the gates, which the products that compute the
+/// weights' gradients read in place.
 Tensor gradients_of_gates(const Plan& p, const Tensor& weight) {
-  const int64_t row_bytes = p.gates * static_cast<int64_t>(size_of(weight.dtype()));
-  const int64_t gap = weight.device() == kCpu && row_bytes % 1024 == 0 ? 16 : 0;
+  const int64_t gap = gap_of_rows(weight, p.gates);
   return narrow(empty({p.steps, p.batch, p.gates + gap}, like(weight)), 2, 0, p.gates);
 }
 

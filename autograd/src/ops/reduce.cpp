@@ -150,10 +150,9 @@ Tensor product_beside(const Tensor& x, bool before) {
 }
 
 /// Computes for each element the product of all others along the axes that are 1 in `kept`; exact with zeros among
-/// them. Products of some of the others may exceed the range of a type narrower than double.
+/// them. Computed in double, because products of some of the others may leave the range of a narrower type.
 Tensor product_of_others(const Tensor& x, const Shape& kept) {
-  if (x.is_floating() && x.dtype() != DType::f64)
-    return to(product_of_others(to(x, DType::f64), kept), x.dtype());
+  if (x.is_floating() && x.dtype() != DType::f64) return to(product_of_others(to(x, DType::f64), kept), x.dtype());
   Shape order, back = Shape::filled(x.dim(), 0), flat;
   int64_t n = 1;
   for (int d = 0; d < x.dim(); ++d)

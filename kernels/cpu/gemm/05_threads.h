@@ -26,8 +26,7 @@ struct GemmPlan {
   static constexpr int64_t kFewBlocks = 10, kRowsOfSet = 11, kFarPanels = 4;
 
   /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near. Blocks
-  /// have at most `height` rows.
-  /// This is a kilobyte of code, too much to be inlined into each caller.
+  /// have at most `height` rows. This is a kilobyte of code, too much to be inlined into each caller.
   [[gnu::noinline]] GemmPlan(const GemmArgs<T>& g, bool near_in_place, int64_t height)
       : blocks(g.m, height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
     constexpr double task_work = 1 << 20, most_tasks = 16;
@@ -68,9 +67,7 @@ struct GemmPlan {
   }
   /// True if lines of A, contiguous along its rows, are less than a page apart, or spread over the sets where 64-byte
   /// vectors are fast in place (Zen 5: 1024 x 256 x 2048 tn, lines 4,160 bytes apart, 1.045 to 1.07 times).
-  bool near_lines(int64_t step) const {
-    return near(step) || (ops.fast_in_place() && spread(step));
-  }
+  bool near_lines(int64_t step) const { return near(step) || (ops.fast_in_place() && spread(step)); }
   /// True if the next tile reads lines this many elements apart, one for each k of a chunk, as fast as packed ones.
   /// With vectors of less than 64 bytes, at least half of the lines must stay in the first-level cache, as packed ones
   /// do; lines 1 KiB apart, for example, share four of its 64 sets. Packed panels of 64-byte vectors do not stay there
@@ -82,8 +79,8 @@ struct GemmPlan {
     const int64_t used_sets = sets * line / std::clamp(bytes & -bytes, line, sets * line);  // by its power of two
     return 2 * used_sets * ways >= chunks.longest();
   }
-  /// True if farther rows are spread over the sets of the caches. Reading them in place takes longer than reading
-  /// packed ones, but the blocks of 140 rows read them too rarely for packing to pay off.
+  /// True if farther rows are spread over the sets of the caches. Unless `fast_in_place`, reading them in place takes
+  /// longer than reading packed ones, but the blocks of 140 rows read B too rarely for packing it to pay off.
   static bool spread(int64_t step) {
     const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
     return bytes % 1024 != 0 && bytes < 16384;
@@ -172,8 +169,8 @@ void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& ra
   }
 }
 
-/// Packs the operands that several tasks share: units of 8 row blocks of A, then of 4 panels of B, or one of few, for
-/// each chunk of the range.
+/// Packs the operands that several tasks share: units of 8 row blocks of A, then of 4 panels of B, for each chunk of
+/// the range. If B has at most 8 panels, each is a unit, so that all threads take part.
 template <class T>
 void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& range) {
   constexpr int64_t unit_blocks = 8, few_panels = 8;

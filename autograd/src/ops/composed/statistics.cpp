@@ -271,7 +271,14 @@ Unique unique_consecutive(const Tensor& x) {
 
 namespace {
 
-/// Finds the values of integers in [lowest, lowest + bins) by counting each, which takes less time than sorting.
+Unique unique_by_sorting(const Tensor& x) {
+  const ValuesIndices sorted = sort(x, 0);
+  Unique u = runs_of(sorted.values);
+  u.inverse = scatter(zeros_like(u.inverse), 0, sorted.indices, u.inverse);
+  return u;
+}
+
+/// Counts how often each integer in [lowest, lowest + bins) occurs, which takes less time than sorting.
 Unique unique_by_counts(const Tensor& x, int64_t lowest, int64_t bins) {
   const TensorOptions integers = {.dtype = kInt64, .device = x.device()};
   const Tensor place = sub(to(x, kInt64), lowest);
@@ -293,14 +300,10 @@ std::optional<std::pair<int64_t, int64_t>> short_range(const Tensor& x) {
 }  // namespace
 
 Unique unique(const Tensor& x) {
-  if (const auto range = short_range(x)) {
-    Unique u = unique_by_counts(ravel(x.detach()), range->first, range->second);
-    u.inverse = reshape(u.inverse, x.sizes());
-    return u;
-  }
-  const ValuesIndices sorted = sort(ravel(x.detach()), 0);
-  Unique u = runs_of(sorted.values);
-  u.inverse = reshape(scatter(zeros_like(u.inverse), 0, sorted.indices, u.inverse), x.sizes());
+  const Tensor v = ravel(x.detach());
+  const auto range = short_range(v);
+  Unique u = range ? unique_by_counts(v, range->first, range->second) : unique_by_sorting(v);
+  u.inverse = reshape(u.inverse, x.sizes());
   return u;
 }
 

@@ -34,7 +34,8 @@ extern constinit Kernel<void(const RecurrentCellArgs&, Stream&)> rnn_tanh_cell, 
 /// h's gradient that does not pass through s: z times that of h' for gru_cell, all of it for a sample that has ended,
 /// else 0. dc receives the gradient of c. h_next and c_next are the results of the step, h and c the states before it;
 /// rnn_tanh_cell and rnn_relu_cell read h_next, gru_cell h, lstm_cell c and c_next. gates, lengths and step are those
-/// of the step. On the CPU, rows of dx and ds may be apart. Bytes: every tensor once; about 8 flops per gate.
+/// of the step. On the CPU, rows of dx and ds may have gaps between them. Bytes: every tensor once; about 8 flops per
+/// gate.
 struct RecurrentCellBackwardArgs {
   TensorView dx, ds, dh, dc, g, gates, h_next, c_next, h, c, lengths;
   int64_t step = 0;
