@@ -128,7 +128,7 @@ Difference difference(const Program& p, bool cotangents, std::uint64_t direction
   return {wide, kink + 16 * std::abs(wide - narrow) + 1e-9};
 }
 
-/// Returns how far the slope along the sum of two directions is from the sum of both slopes. Where it is far, there is a
+/// Returns how far the slope along the sum of two directions is from the sum of both slopes. A large distance shows a
 /// kink, even if the differences ahead and behind agree along each direction, as those of a median of equal numbers do.
 double bend(const Program& p, bool cotangents, std::uint64_t direction, double step, const Weighted& f) {
   const double here = f(p, nullptr);
