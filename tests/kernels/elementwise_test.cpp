@@ -3,6 +3,7 @@
 
 #include "kernels/on_every_target.h"
 #include "kernels/src/special_functions.h"
+#include "support/comparison.h"
 #include "support/tolerance.h"
 
 #include <levin/core/generator.h>

@@ -15,7 +15,7 @@
 #include <vector>
 
 using namespace levin;
-namespace linalg = levin::kernels::linalg;
+namespace factor = levin::kernels::linalg;
 using std::int64_t;
 
 namespace {
@@ -91,7 +91,7 @@ void check_eigh(const Dense<T>& a) {
   const int64_t n = a.rows;
   Dense<T> v{n, n};
   std::vector<T> w(static_cast<std::size_t>(n));
-  REQUIRE(linalg::eigh(a.v.data(), n, w.data(), v.v.data()));
+  REQUIRE(factor::eigh(a.v.data(), n, w.data(), v.v.data()));
   const double size = largest(a);
   INFO("n = " << n << ", largest element " << size);
   CHECK(std::is_sorted(w.begin(), w.end()));
@@ -107,7 +107,7 @@ std::vector<T> check_svd(const Dense<T>& a) {
   const int64_t m = a.rows, n = a.columns, k = std::min(m, n);
   Dense<T> u{m, k}, vh{k, n};
   std::vector<T> s(static_cast<std::size_t>(k));
-  REQUIRE(linalg::svd(a.v.data(), m, n, u.v.data(), s.data(), vh.v.data()));
+  REQUIRE(factor::svd(a.v.data(), m, n, u.v.data(), s.data(), vh.v.data()));
   const double size = largest(a);
   INFO(m << " x " << n << ", largest element " << size);
   CHECK(std::is_sorted(s.rbegin(), s.rend()));
@@ -128,7 +128,7 @@ template <class T>
 void check_qr(const Dense<T>& a) {
   const int64_t m = a.rows, n = a.columns, k = std::min(m, n);
   Dense<T> q{m, k}, r{k, n};
-  linalg::qr(a.v.data(), m, n, q.v.data(), r.v.data());
+  factor::qr(a.v.data(), m, n, q.v.data(), r.v.data());
   INFO(m << " x " << n);
   CHECK(skewness(q) <= bound<T>(m));
   CHECK(distance(a, k, q, r) <= bound<T>(m) * largest(a) * std::sqrt(static_cast<double>(m)));
@@ -161,7 +161,7 @@ TEST_CASE_TEMPLATE("eigh: the second difference has the eigenvalues 2 - 2 cos(pi
     if (i > 0) a(i, i - 1) = T(-1);  // the upper triangle is not read
   }
   std::vector<T> w(static_cast<std::size_t>(n));
-  REQUIRE(linalg::eigh(a.v.data(), n, w.data(), v.v.data()));
+  REQUIRE(factor::eigh(a.v.data(), n, w.data(), v.v.data()));
   for (int64_t k = 0; k < n; ++k) {
     const double expected = 2 - 2 * std::cos(std::acos(-1.0) * static_cast<double>(k + 1) / (n + 1));
     CHECK(std::abs(static_cast<double>(w[static_cast<std::size_t>(k)]) - expected) <= 4 * bound<T>(1));
@@ -178,7 +178,7 @@ TEST_CASE("eigh: a graded tridiagonal matrix keeps its small eigenvalues, whiche
     for (int64_t i = 0; i + 1 < n; ++i)
       at(i, i + 1) = at(i + 1, i) = 0.1 * std::pow(10.0, -2.0 * static_cast<double>(i) - 1);
     std::vector<double> w(static_cast<std::size_t>(n));
-    REQUIRE(linalg::eigh(a.v.data(), n, w.data(), v.v.data()));
+    REQUIRE(factor::eigh(a.v.data(), n, w.data(), v.v.data()));
     CHECK(w.back() == test::approx(1.0, {.relative = 1e-3}));
     smallest.push_back(w.front());
   }
@@ -221,8 +221,8 @@ TEST_CASE_TEMPLATE("eigh and svd refuse values that are not finite", T, float, d
     Dense<T> a = symmetric_matrix<T>(5), u{5, 5}, v{5, 5};
     a(3, 2) = bad;
     T values[5];
-    CHECK_FALSE(linalg::eigh(a.v.data(), 5, values, v.v.data()));
-    CHECK_FALSE(linalg::svd(a.v.data(), 5, 5, u.v.data(), values, v.v.data()));
+    CHECK_FALSE(factor::eigh(a.v.data(), 5, values, v.v.data()));
+    CHECK_FALSE(factor::svd(a.v.data(), 5, 5, u.v.data(), values, v.v.data()));
   }
 }
 
@@ -245,13 +245,13 @@ TEST_CASE_TEMPLATE("cholesky: L L^T is A; matrices that are not positive definit
     Dense<T> l = a;
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = i + 1; j < n; ++j) l(i, j) = std::numeric_limits<T>::quiet_NaN();  // is not read
-    REQUIRE(linalg::cholesky(l.v.data(), n));
+    REQUIRE(factor::cholesky(l.v.data(), n));
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = i + 1; j < n; ++j) CHECK(l(i, j) == T(0));
     CHECK(distance(a, n, l, [&](int64_t k, int64_t j) { return l(j, k); }) <= bound<T>(n) * largest(a));
     if (n == 0) continue;
     a(n - 1, n - 1) = T(-1);
-    CHECK_FALSE(linalg::cholesky(a.v.data(), n));
+    CHECK_FALSE(factor::cholesky(a.v.data(), n));
   }
 }
 
@@ -264,15 +264,15 @@ TEST_CASE_TEMPLATE("lu and triangular solutions solve A X = B", T, float, double
         for (int64_t j = 0; j < columns; ++j)
           for (int64_t k = 0; k < n; ++k) b(i, j) += a(i, k) * x(k, j);
       std::vector<int64_t> pivots(static_cast<std::size_t>(n));
-      REQUIRE(linalg::lu(factors.v.data(), n, pivots.data()));
+      REQUIRE(factor::lu(factors.v.data(), n, pivots.data()));
       Dense<T> y = b;
       for (int64_t i = 0; i < n; ++i) {
         const int64_t other = pivots[static_cast<std::size_t>(i)];
         REQUIRE(other >= i);
         for (int64_t j = 0; j < columns && other != i; ++j) std::swap(y(i, j), y(other, j));
       }
-      linalg::solve_triangular(factors.v.data(), n, y.v.data(), columns, false, true);
-      linalg::solve_triangular(factors.v.data(), n, y.v.data(), columns, true, false);
+      factor::solve_triangular(factors.v.data(), n, y.v.data(), columns, false, true);
+      factor::solve_triangular(factors.v.data(), n, y.v.data(), columns, true, false);
       // A y = b is what LU promises for any matrix; y = x would depend on its condition.
       CHECK(distance(b, n, a, y) <=
             bound<T>(n) * 8 * (1 + largest(a)) * (1 + largest(y)) * (1 + static_cast<double>(n)));
@@ -282,5 +282,5 @@ TEST_CASE_TEMPLATE("lu and triangular solutions solve A X = B", T, float, double
   }
   Dense<T> singular{40, 40};
   std::vector<int64_t> pivots(40);
-  CHECK_FALSE(linalg::lu(singular.v.data(), 40, pivots.data()));
+  CHECK_FALSE(factor::lu(singular.v.data(), 40, pivots.data()));
 }
