@@ -2,11 +2,11 @@
 
 #include "elementwise/rows.h"
 #include "indexing/index.h"
+#include "kernels/cpu/copy.h"
 #include "transpose.h"
 #include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
-#include <levin/kernels/copy.h>
 
 #include <algorithm>
 #include <cstring>

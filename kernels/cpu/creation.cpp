@@ -1,8 +1,8 @@
 #include "elementwise/rows.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
-#include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ void fill(const FillArgs& a, Stream& stream) {
   const int64_t bytes = size_of(v.dtype);
   bool zero = v.dtype == a.out.dtype && a.out.is_contiguous();
   for (int64_t i = 0; zero && i < bytes; ++i) zero = v.data<std::byte>()[i] == std::byte{0};
-  if (!zero) return copy(CopyArgs{a.out, v}, stream);
+  if (!zero) return cpu::copy({a.out, v}, stream);
   std::byte* out = static_cast<std::byte*>(a.out.pointer);
   parallel_for(0, a.out.numel() * bytes, kGrain * 8, [out](int64_t b, int64_t e) {
     std::memset(out + b, 0, static_cast<std::size_t>(e - b));

@@ -136,7 +136,7 @@ void check_qr(const Dense<T>& a) {
     for (int64_t j = 0; j < i; ++j) CHECK(r(i, j) == T(0));
 }
 
-const int64_t kSizes[] = {0, 1, 2, 3, 5, 31, 32, 33, 64, 65, 100, 130};
+const int64_t kSizes[] = {0, 1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 100, 130};
 
 }  // namespace
 
@@ -166,6 +166,44 @@ TEST_CASE_TEMPLATE("eigh: the second difference has the eigenvalues 2 - 2 cos(pi
     const double expected = 2 - 2 * std::cos(std::acos(-1.0) * static_cast<double>(k + 1) / (n + 1));
     CHECK(std::abs(static_cast<double>(w[static_cast<std::size_t>(k)]) - expected) <= 4 * bound<T>(1));
   }
+}
+
+namespace {
+
+/// The tridiagonal matrix of which f(i) gives the diagonal element and g(i) the one between i and i + 1.
+template <class T, class F, class G>
+Dense<T> tridiagonal(int64_t n, F f, G g) {
+  Dense<T> a{n, n};
+  for (int64_t i = 0; i < n; ++i) a(i, i) = static_cast<T>(f(i));
+  for (int64_t i = 0; i + 1 < n; ++i) a(i + 1, i) = a(i, i + 1) = static_cast<T>(g(i));
+  return a;
+}
+
+}  // namespace
+
+// Divide and conquer leaves out what equal values and missing couplings decide alone.
+TEST_CASE_TEMPLATE("eigh: eigenvalues that are equal or close to each other, and halves without a coupling", T, float,
+                   double) {
+  const auto distance_from_middle = [](int64_t i) { return std::abs(i % 21 - 10); };  // Wilkinson's W21, repeated
+  for (const double sign : {1.0, -1.0})
+    check_eigh(tridiagonal<T>(
+        131, [](int64_t i) { return std::abs(i - 65); }, [&](int64_t) { return sign; }));
+  for (const double glue : {0.0, 1e-14, 1e-7, 1e-3, -1e-3})
+    check_eigh(tridiagonal<T>(126, distance_from_middle, [&](int64_t i) { return i % 21 == 20 ? glue : 1.0; }));
+  for (const double step : {0.0, 1e-12, 1e-6})
+    check_eigh(tridiagonal<T>(
+        100, [&](int64_t i) { return 1 + step * static_cast<double>(i % 7); },
+        [&](int64_t i) { return i % 3 == 0 ? 0.0 : -step; }));
+  check_eigh(identity<T>(150));
+  Dense<T> ones{100, 100};
+  std::fill(ones.v.begin(), ones.v.end(), T(1));
+  check_eigh(ones);
+  Dense<T> q{96, 96}, unused{96, 96}, few{96, 96};  // the eigenvalues 0, 1 and 2 in equal numbers
+  factor::qr(random_matrix<T>(96, 96).v.data(), 96, 96, q.v.data(), unused.v.data());
+  for (int64_t i = 0; i < 96; ++i)
+    for (int64_t j = 0; j < 96; ++j)
+      for (int64_t k = 0; k < 96; ++k) few(i, j) += static_cast<T>(k % 3) * q(i, k) * q(j, k);
+  check_eigh(few);
 }
 
 TEST_CASE("eigh: a graded tridiagonal matrix keeps its small eigenvalues, whichever end they are at") {

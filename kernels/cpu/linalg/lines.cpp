@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-using linalg::Chain, linalg::Rotation;
+using linalg::Chain, linalg::PoleSum, linalg::Rotation;
 
 /// Products of R rows and x, R independent sums in flight.
 template <int R, class T>
@@ -61,6 +61,34 @@ HWY_INLINE void subtract_from_all(int64_t count, int64_t n, const T* x, const T*
   }
 }
 
+template <int V, class T>
+HWY_INLINE void subtract_columns(int64_t count, const T* factors, int64_t step, const T* lines, int64_t stride, T* y) {
+  const Simd<T> d;
+  SimdVec<T> sums[V];
+  for (int v = 0; v < V; ++v) sums[v] = hn::LoadU(d, y + v * kLanes<T>);
+  for (int64_t k = 0; k < count; ++k) {
+    const auto factor = hn::Set(d, factors[k * step]);
+    for (int v = 0; v < V; ++v)
+      sums[v] = hn::NegMulAdd(factor, hn::LoadU(d, lines + k * stride + v * kLanes<T>), sums[v]);
+  }
+  for (int v = 0; v < V; ++v) hn::StoreU(sums[v], d, y + v * kLanes<T>);
+}
+
+template <class T>
+HWY_INLINE void subtract_all_lines(int64_t count, int64_t n, const T* factors, int64_t step, const T* lines,
+                                   int64_t stride, T* y) {
+  const Simd<T> d;
+  int64_t j = 0;
+  for (; j + 4 * kLanes<T> <= n; j += 4 * kLanes<T>)
+    subtract_columns<4>(count, factors, step, lines + j, stride, y + j);
+  for (; j + kLanes<T> <= n; j += kLanes<T>) subtract_columns<1>(count, factors, step, lines + j, stride, y + j);
+  if (j == n) return;
+  auto sum = load_part(y + j, n - j);
+  for (int64_t k = 0; k < count; ++k)
+    sum = hn::NegMulAdd(hn::Set(d, factors[k * step]), load_part(lines + k * stride + j, n - j), sum);
+  store_part(sum, y + j, n - j);
+}
+
 /// Rotates V whole vectors of each line, or one partial vector of `part` elements. The line that two rotations share
 /// stays in registers. Not inlined, because g++ 12 would fail with an internal compiler error under -fsanitize=thread.
 template <int V, class T>
@@ -97,6 +125,41 @@ HWY_INLINE void rotate_lines(T* a, int64_t stride, int64_t columns, const Chain*
   for (int64_t k = 0; j < columns && k < count; ++k) rotate_columns<1>(a + j, stride, columns - j, chains[k], list);
 }
 
+/// Each of the four sums in flight takes every fourth vector.
+HWY_INLINE PoleSum poles_sum(int64_t n, const double* weights, const double* gaps, double x) {
+  const Simd<double> d;
+  const auto shift = hn::Set(d, x);
+  SimdVec<double> values[4], slopes[4];
+  for (int r = 0; r < 4; ++r) values[r] = slopes[r] = hn::Zero(d);
+  const auto add = [&](int r, SimdVec<double> weight, SimdVec<double> gap) HWY_ATTR {
+    const auto inverse = hn::Div(hn::Set(d, 1.0), hn::Sub(gap, shift)), part = hn::Mul(weight, inverse);
+    values[r] = hn::Add(values[r], part);
+    slopes[r] = hn::MulAdd(part, inverse, slopes[r]);
+  };
+  constexpr int64_t kVector = kLanes<double>;
+  int64_t j = 0;
+  for (; j + 4 * kVector <= n; j += 4 * kVector)
+    for (int r = 0; r < 4; ++r) add(r, hn::LoadU(d, weights + j + r * kVector), hn::LoadU(d, gaps + j + r * kVector));
+  for (; j + kVector <= n; j += kVector) add(0, hn::LoadU(d, weights + j), hn::LoadU(d, gaps + j));
+  if (j < n) add(0, load_part(weights + j, n - j), load_part(gaps + j, n - j));
+  const auto sum = [&](const SimdVec<double>* v) HWY_ATTR {
+    return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(v[0], v[1]), hn::Add(v[2], v[3]))));
+  };
+  return {sum(values), sum(slopes)};
+}
+
+HWY_INLINE void multiply_ratios(int64_t n, const double* x, const double* poles, double pole, double* y) {
+  const Simd<double> d;
+  const auto p = hn::Set(d, pole);
+  const auto ratio = [&](SimdVec<double> v, SimdVec<double> other, SimdVec<double> old)
+                         HWY_ATTR { return hn::Mul(old, hn::Div(v, hn::Sub(other, p))); };
+  int64_t j = 0;
+  for (; j + kLanes<double> <= n; j += kLanes<double>)
+    hn::StoreU(ratio(hn::LoadU(d, x + j), hn::LoadU(d, poles + j), hn::LoadU(d, y + j)), d, y + j);
+  if (j < n)
+    store_part(ratio(load_part(x + j, n - j), load_part(poles + j, n - j), load_part(y + j, n - j)), y + j, n - j);
+}
+
 }  // namespace
 
 void products_f32(const float* a, int64_t stride, int64_t rows, int64_t n, const float* x, float* y) {
@@ -115,6 +178,14 @@ void subtract_f64(int64_t count, int64_t n, const double* x, const double* facto
                   int64_t stride) {
   subtract_from_all(count, n, x, factors, step, lines, stride);
 }
+void subtract_lines_f32(int64_t count, int64_t n, const float* factors, int64_t step, const float* lines,
+                        int64_t stride, float* y) {
+  subtract_all_lines(count, n, factors, step, lines, stride, y);
+}
+void subtract_lines_f64(int64_t count, int64_t n, const double* factors, int64_t step, const double* lines,
+                        int64_t stride, double* y) {
+  subtract_all_lines(count, n, factors, step, lines, stride, y);
+}
 void rotate_f32(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
                 const Rotation<float>* list) {
   rotate_lines(a, stride, columns, chains, count, list);
@@ -122,6 +193,12 @@ void rotate_f32(float* a, int64_t stride, int64_t columns, const Chain* chains, 
 void rotate_f64(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
                 const Rotation<double>* list) {
   rotate_lines(a, stride, columns, chains, count, list);
+}
+PoleSum pole_sum_f64(int64_t n, const double* weights, const double* gaps, double x) {
+  return poles_sum(n, weights, gaps, x);
+}
+void ratios_f64(int64_t n, const double* x, const double* poles, double pole, double* y) {
+  multiply_ratios(n, x, poles, pole, y);
 }
 
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
@@ -136,8 +213,12 @@ HWY_EXPORT(add_scaled_f32);
 HWY_EXPORT(add_scaled_f64);
 HWY_EXPORT(subtract_f32);
 HWY_EXPORT(subtract_f64);
+HWY_EXPORT(subtract_lines_f32);
+HWY_EXPORT(subtract_lines_f64);
 HWY_EXPORT(rotate_f32);
 HWY_EXPORT(rotate_f64);
+HWY_EXPORT(pole_sum_f64);
+HWY_EXPORT(ratios_f64);
 
 namespace linalg {
 
@@ -161,6 +242,14 @@ void subtract_from_lines(int64_t count, int64_t n, const double* x, const double
                          int64_t stride) {
   HWY_DYNAMIC_DISPATCH(subtract_f64)(count, n, x, factors, step, lines, stride);
 }
+void subtract_lines(int64_t count, int64_t n, const float* factors, int64_t step, const float* lines, int64_t stride,
+                    float* y) {
+  HWY_DYNAMIC_DISPATCH(subtract_lines_f32)(count, n, factors, step, lines, stride, y);
+}
+void subtract_lines(int64_t count, int64_t n, const double* factors, int64_t step, const double* lines, int64_t stride,
+                    double* y) {
+  HWY_DYNAMIC_DISPATCH(subtract_lines_f64)(count, n, factors, step, lines, stride, y);
+}
 void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
             const Rotation<float>* list) {
   HWY_DYNAMIC_DISPATCH(rotate_f32)(a, stride, columns, chains, count, list);
@@ -168,6 +257,12 @@ void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int6
 void rotate(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
             const Rotation<double>* list) {
   HWY_DYNAMIC_DISPATCH(rotate_f64)(a, stride, columns, chains, count, list);
+}
+PoleSum sum_of_poles(int64_t n, const double* weights, const double* gaps, double x) {
+  return HWY_DYNAMIC_DISPATCH(pole_sum_f64)(n, weights, gaps, x);
+}
+void multiply_by_ratios(int64_t n, const double* x, const double* poles, double pole, double* y) {
+  HWY_DYNAMIC_DISPATCH(ratios_f64)(n, x, poles, pole, y);
 }
 
 }  // namespace linalg

@@ -31,6 +31,12 @@ void products(const double* a, int64_t stride, int64_t rows, int64_t n, const do
 void add_scaled(int64_t n, float scale, const float* x, float* y);
 void add_scaled(int64_t n, double scale, const double* x, double* y);
 
+/// y (n) -= the sum of factors[k * step] * line_k (n) over `count` lines, which are `stride` elements apart.
+void subtract_lines(int64_t count, int64_t n, const float* factors, int64_t step, const float* lines, int64_t stride,
+                    float* y);
+void subtract_lines(int64_t count, int64_t n, const double* factors, int64_t step, const double* lines, int64_t stride,
+                    double* y);
+
 /// line_k (n) -= factors[k * step] * x (n) for `count` lines, which are `stride` elements apart. Whole vectors are read
 /// and written, so that x and each line need kLineSlack elements behind them.
 void subtract_from_lines(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
@@ -43,6 +49,16 @@ inline constexpr int64_t kLineSlack = 16;  ///< elements of the longest vector
 void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count, const Rotation<float>* list);
 void rotate(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,
             const Rotation<double>* list);
+
+struct PoleSum {
+  double value, slope;
+};
+
+/// The sum of weights[j] / (gaps[j] - x) over j < n, and its derivative by x.
+PoleSum sum_of_poles(int64_t n, const double* weights, const double* gaps, double x);
+
+/// y[j] *= x[j] / (poles[j] - pole) for j < n.
+void multiply_by_ratios(int64_t n, const double* x, const double* poles, double pole, double* y);
 
 /// out (n, m) = the transposed a (m, n), whose rows are so many elements apart.
 template <class T>

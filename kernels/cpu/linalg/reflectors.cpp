@@ -45,7 +45,7 @@ void Reflectors<T>::apply_block(int64_t begin, int64_t end, T* x, int64_t rows, 
   const T* lines = v.data() + begin * width + begin;  // the lines are zero before `begin`
   const int64_t n = width - begin;
   // Q_b = I - V^T t V with the upper triangular t (k, k).
-  std::vector<T> gram(static_cast<std::size_t>(k * k)), t(static_cast<std::size_t>(k * k));
+  Buffer<T> gram(static_cast<std::size_t>(k * k)), t(static_cast<std::size_t>(k * k));
   gemm({.m = k,
         .n = k,
         .k = n,
@@ -57,7 +57,7 @@ void Reflectors<T>::apply_block(int64_t begin, int64_t end, T* x, int64_t rows, 
         .b_cs = width,
         .c = gram.data(),
         .c_rs = k});
-  const auto at = [k](std::vector<T>& m, int64_t i, int64_t j) -> T& { return m[static_cast<std::size_t>(i * k + j)]; };
+  const auto at = [k](Buffer<T>& m, int64_t i, int64_t j) -> T& { return m[static_cast<std::size_t>(i * k + j)]; };
   for (int64_t j = 0; j < k; ++j) {
     const T scale = tau[static_cast<std::size_t>(begin + j)];
     at(t, j, j) = scale;
@@ -67,7 +67,7 @@ void Reflectors<T>::apply_block(int64_t begin, int64_t end, T* x, int64_t rows, 
       at(t, i, j) = -scale * sum;
     }
   }
-  std::vector<T> w(static_cast<std::size_t>(rows * k)), wt(w.size());
+  Buffer<T> w(static_cast<std::size_t>(rows * k)), wt(w.size());
   gemm({.m = rows,
         .n = k,
         .k = n,
@@ -115,8 +115,8 @@ void Reflectors<T>::apply_inverse(T* x, int64_t rows) const {
 }
 
 template <class T>
-std::vector<T> Reflectors<T>::first_rows(int64_t rows) const {
-  std::vector<T> x(static_cast<std::size_t>(rows * width));
+Buffer<T> Reflectors<T>::first_rows(int64_t rows) const {
+  Buffer<T> x(static_cast<std::size_t>(rows * width));
   for (int64_t i = 0; i < rows; ++i) x[static_cast<std::size_t>(i * width + i)] = T(1);
   apply_inverse(x.data(), rows);
   return x;
@@ -155,7 +155,7 @@ template Reflectors<double> factor_columns(double*, int64_t, int64_t);
 template <class T>
 void linalg::qr(const T* a, int64_t m, int64_t n, T* q, T* r) {
   const int64_t k = std::min(m, n);
-  std::vector<T> columns(static_cast<std::size_t>(m * n));
+  Buffer<T> columns(static_cast<std::size_t>(m * n));
   cpu::linalg::transpose_into(columns.data(), m, a, n, m, n);
   const auto reflectors = cpu::linalg::factor_columns(columns.data(), m, n);
   for (int64_t i = 0; i < k; ++i)

@@ -3,11 +3,11 @@
 // Schreiber and Van Loan, 1989).
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/linalg/buffer.h"
 #include "kernels/cpu/linalg/lines.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 namespace levin::kernels::cpu::linalg {
 
@@ -21,8 +21,8 @@ T reflect(T* x, int64_t n, T& tau);
 template <class T>
 struct Reflectors {
   int64_t count, width;
-  std::vector<T> v = std::vector<T>(static_cast<std::size_t>(count * width));  // (count, width), zero before each v
-  std::vector<T> tau = std::vector<T>(static_cast<std::size_t>(count));
+  Buffer<T> v = Buffer<T>(static_cast<std::size_t>(count * width));  // (count, width), zero before each v
+  Buffer<T> tau = Buffer<T>(static_cast<std::size_t>(count));
 
   Reflectors(int64_t number, int64_t size) : count(number), width(size) {}
 
@@ -32,7 +32,7 @@ struct Reflectors {
   /// X (rows, width) becomes X Q^T.
   void apply_inverse(T* x, int64_t rows) const;
   /// Q^T's first rows, (rows, width).
-  std::vector<T> first_rows(int64_t rows) const;
+  Buffer<T> first_rows(int64_t rows) const;
 };
 
 /// Replaces `lines` (n, m), the columns of A (m, n), by those of R, below whose diagonal it leaves zeros; returns the

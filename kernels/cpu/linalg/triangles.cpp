@@ -2,13 +2,13 @@
 // matrix products (Golub and Van Loan, Matrix Computations, chapters 3 and 4).
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/linalg/buffer.h"
 #include "kernels/cpu/linalg/lines.h"
 
 #include <levin/kernels/linalg/factorizations.h>
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 namespace levin::kernels::linalg {
 
@@ -57,7 +57,7 @@ struct Columns {
 /// Calls f(columns) with columns [begin, begin + width) of a (n, n) from row `begin` on, and copies them back; returns
 /// f's result.
 template <class T, class F>
-bool with_columns(T* a, int64_t n, int64_t begin, int64_t width, std::vector<T>& buffer, F f) {
+bool with_columns(T* a, int64_t n, int64_t begin, int64_t width, Buffer<T>& buffer, F f) {
   const Columns<T> columns{buffer.data(), n - begin, width, n - begin + kLineSlack};
   T* block = a + begin * n + begin;
   transpose_into(columns.lines, columns.stride, block, n, columns.height, width);
@@ -66,8 +66,8 @@ bool with_columns(T* a, int64_t n, int64_t begin, int64_t width, std::vector<T>&
   return result;
 }
 template <class T>
-std::vector<T> columns_buffer(int64_t n) {
-  return std::vector<T>(static_cast<std::size_t>((n + kLineSlack) * std::min(kTriangleBlock, n)));
+Buffer<T> columns_buffer(int64_t n) {
+  return Buffer<T>(static_cast<std::size_t>((n + kLineSlack) * std::min(kTriangleBlock, n)));
 }
 
 template <class T>
@@ -105,7 +105,7 @@ bool lu_of_columns(const Columns<T>& columns, int64_t begin, int64_t* pivots) {
 
 template <class T>
 bool cholesky(T* a, int64_t n) {
-  std::vector<T> buffer = columns_buffer<T>(n);
+  Buffer<T> buffer = columns_buffer<T>(n);
   for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
     const int64_t width = std::min(kTriangleBlock, n - begin);
     subtract_product(n - begin, width, begin, a + begin * n, a + begin * n, a + begin * n + begin, n, n, n, true);
@@ -119,11 +119,11 @@ bool cholesky(T* a, int64_t n) {
 template <class T>
 bool lu(T* a, int64_t n, int64_t* pivots) {
   bool regular = true;
-  std::vector<T> buffer = columns_buffer<T>(n);
+  Buffer<T> buffer = columns_buffer<T>(n);
   for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
     const int64_t width = std::min(kTriangleBlock, n - begin), end = begin + width;
-    regular &= with_columns(a, n, begin, width, buffer,
-                            [&](const Columns<T>& c) { return lu_of_columns(c, begin, pivots); });
+    regular &=
+        with_columns(a, n, begin, width, buffer, [&](const Columns<T>& c) { return lu_of_columns(c, begin, pivots); });
     // The columns of the block have exchanged their rows already.
     for (int64_t i = begin; i < end; ++i) {
       T *row = a + i * n, *other = a + pivots[i] * n;
