@@ -1,4 +1,5 @@
-# levin_module(<name> LIBRARY <library>) collects one folder's headers and sources;
+# levin_module(<name> LIBRARY <library> [FOLDERS ...]) collects one folder's headers and sources, or those of some folders
+# in it, for modules that are divided between libraries;
 # levin_library(<library> [USES ...] [PRECOMPILED ...]) makes one static library of all folders that named it; its
 # sources share the precompiled headers.
 
@@ -81,10 +82,17 @@ function(levin_set_on_sources library module property value)
 endfunction()
 
 function(levin_module name)
-  cmake_parse_arguments(arg "" "LIBRARY" "" ${ARGN})
+  cmake_parse_arguments(arg "" "LIBRARY" "FOLDERS" ${ARGN})
   set(dir "${CMAKE_CURRENT_SOURCE_DIR}")
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${dir}/include/*.h")
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${dir}/src/*.cpp" "${dir}/cpu/*.cpp")
+  if(NOT arg_FOLDERS)
+    set(arg_FOLDERS include src cpu)
+  endif()
+  list(TRANSFORM arg_FOLDERS REPLACE "(.+)" "${dir}/\\1/*.cpp" OUTPUT_VARIABLE source_patterns)
+  set(headers "")
+  if("include" IN_LIST arg_FOLDERS)
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${dir}/include/*.h")
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${source_patterns})
   list(FILTER sources EXCLUDE REGEX "${LEVIN_LADDER_SOURCE}")
   if(LEVIN_STATIC)
     list(FILTER sources EXCLUDE REGEX "/gloo_transport\\.cpp$")

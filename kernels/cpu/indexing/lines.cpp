@@ -56,43 +56,53 @@ struct Placement {
   std::vector<int64_t> offsets;  ///< positions within the axes after it; empty if they equal the index's own
 };
 
-/// Consecutive elements of the index: `count` from `at` on, at step i of their lines, columns from `column` on. If a
-/// line has no columns next to it, the run consists of elements of one line (`along`).
-struct Run {
-  int64_t outer, at, count, i, column;
+/// A part of the index that one thread processes in order: `steps` rows of `count` elements, `row_step` apart and the
+/// first at `at`, which are columns from `column` on. If a line has no columns next to it, the block is one line
+/// (`along`).
+struct Block {
+  int64_t outer, at, count, column, steps, row_step;
   bool along;
 };
 
-/// Calls body(run) for the whole index; a line is processed in order by one thread.
-template <class F>
-void for_runs(const Shape& index, int axis, F&& body) {
+/// A reference to a function, which is called for a whole block, so that the rest is compiled once for all types.
+template <class Argument>
+class Body {
+ public:
+  template <class F>
+  Body(const F& f) : f_(&f), call_([](const void* g, const Argument& x) { (*static_cast<const F*>(g))(x); }) {}
+  void operator()(const Argument& x) const { call_(f_, x); }
+
+ private:
+  const void* f_;
+  void (*call_)(const void*, const Argument&);
+};
+
+/// Calls body(block) for the whole index. The columns of a line are divided by `shares`: whole cache lines, and few
+/// enough that several threads share long lines.
+void for_blocks(const Shape& index, int axis, int64_t shares, Body<Block> body) {
   int64_t outer = 1, inner = 1;
   const int64_t n = index[axis];
   for (int d = 0; d < axis; ++d) outer *= index[d];
   for (int d = axis + 1; d < index.size(); ++d) inner *= index[d];
   if (outer * inner * n == 0) return;
-  // Columns of one task: whole cache lines, and few enough that several threads share long lines.
-  const int64_t block = std::clamp<int64_t>((inner / 4 + 15) / 16 * 16, 16, 256);
-  const int64_t blocks = (inner + block - 1) / block;
-  parallel_for(0, outer * blocks, index_grain(n * std::min(inner, block)), [&](int64_t begin, int64_t end) {
+  const int64_t width = std::clamp<int64_t>((inner / shares + 15) / 16 * 16, 16, 256);
+  const int64_t blocks = (inner + width - 1) / width;
+  parallel_for(0, outer * blocks, index_grain(n * std::min(inner, width)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t o = task / blocks, first = task % blocks * block, count = std::min(block, inner - first);
-      if (inner == 1) {
-        body(Run{o, o * n, n, 0, 0, true});
-      } else {
-        for (int64_t i = 0; i < n; ++i) body(Run{o, (o * n + i) * inner + first, count, i, first, false});
-      }
+      const int64_t o = task / blocks, first = task % blocks * width;
+      if (inner == 1) body({o, o * n, n, 0, 1, 0, true});
+      else body({o, o * n * inner + first, std::min(width, inner - first), first, n, inner, false});
     }
   });
 }
 
-/// One side of a run: element e is at first[e * unit], or at first[offsets[e]] if the sizes differ.
+/// One side of a row: element e is at first[e * unit], or at first[offsets[e]] if the sizes differ.
 template <class T>
 struct Side {
-  Side(T* data, const Placement& p, const Run& run)
-      : first(data + p.outer(run.outer)), unit(run.along ? 0 : 1),
-        offsets(run.along || p.offsets.empty() ? nullptr : p.offsets.data() + run.column) {
-    if (!offsets) first += run.column;
+  Side(T* data, const Placement& p, const Block& block)
+      : first(data + p.outer(block.outer)), unit(block.along ? 0 : 1),
+        offsets(block.along || p.offsets.empty() ? nullptr : p.offsets.data() + block.column) {
+    if (!offsets) first += block.column;
   }
   T* first;
   int64_t unit;
@@ -103,17 +113,25 @@ struct Side {
 /// Treats 0-dim tensors as lines of one element.
 Shape with_axis(const Shape& sizes) { return sizes.empty() ? Shape{1} : sizes; }
 
+/// Throws for the first of `count` elements of the index, from `at` on, that is outside.
+void refuse(const char* op, const TensorView& index, int64_t at, int64_t count, int64_t size) {
+  const int64_t* const row = index.data<int64_t>() + at;
+  for (int64_t e = 0; e < count; ++e)
+    if (!is_index(row[e], size)) index_out_of_range(op, row[e], index.sizes, at + e, size);
+}
+
 /// Computes out[e] = side(e) moved by index[e] steps. Also instantiated for equal sizes, where no offsets are read.
+/// False at an index that is outside.
 template <bool kOffsets, class T>
-void gather_run(T* out, const Side<const T>& x, int64_t step, const int64_t* index, const Run& run, int64_t size,
-                const Shape& index_sizes) {
+bool gather_row(T* out, const Side<const T>& x, int64_t step, const int64_t* index, int64_t count, int64_t size) {
   const T* first = x.first;
   const int64_t unit = x.unit;
-  for (int64_t e = 0; e < run.count; ++e) {
+  for (int64_t e = 0; e < count; ++e) {
     const int64_t v = index[e];
-    if (!is_index(v, size)) index_out_of_range("gather", v, index_sizes, run.at + e, size);
+    if (!is_index(v, size)) return false;
     out[e] = first[v * step + (kOffsets ? x.offsets[e] : e * unit)];
   }
+  return true;
 }
 
 void gather(const GatherArgs& a, Stream&) {
@@ -121,61 +139,55 @@ void gather(const GatherArgs& a, Stream&) {
   const Placement from(index_sizes, x_sizes, a.axis);
   const int64_t size = x_sizes[a.axis];
   dispatch_size(a.out.dtype, [&]<class T>() {
-    for_runs(index_sizes, a.axis, [&](const Run& run) {
-      const Side<const T> x(static_cast<const T*>(a.x.pointer), from, run);
-      T* out = static_cast<T*>(a.out.pointer) + run.at;
-      const int64_t* index = static_cast<const int64_t*>(a.index.pointer) + run.at;
-      if (x.offsets) gather_run<true>(out, x, from.step, index, run, size, a.index.sizes);
-      else gather_run<false>(out, x, from.step, index, run, size, a.index.sizes);
+    for_blocks(index_sizes, a.axis, 4, [&](const Block& block) {
+      const Side<const T> x(static_cast<const T*>(a.x.pointer), from, block);
+      for (int64_t i = 0, at = block.at; i < block.steps; ++i, at += block.row_step) {
+        T* out = static_cast<T*>(a.out.pointer) + at;
+        const int64_t* index = static_cast<const int64_t*>(a.index.pointer) + at;
+        const bool inside = x.offsets ? gather_row<true>(out, x, from.step, index, block.count, size)
+                                      : gather_row<false>(out, x, from.step, index, block.count, size);
+        if (!inside) refuse("gather", a.index, at, block.count, size);
+      }
     });
   });
 }
 
-/// The same where the columns of out and source are those of the index: no offsets, and one check for a whole row.
-template <class T, class Put>
-void scatter_columns(const ScatterArgs& a, const Shape& index, const Placement& to, const Placement& from, int64_t size,
-                     const char* op, Put put) {
-  int64_t outer = 1, inner = 1;
-  const int64_t n = index[a.axis];
-  for (int d = 0; d < a.axis; ++d) outer *= index[d];
-  for (int d = a.axis + 1; d < index.size(); ++d) inner *= index[d];
-  const int64_t block = std::clamp<int64_t>((inner / 2 + 15) / 16 * 16, 16, 256), blocks = (inner + block - 1) / block;
-  parallel_for(0, outer * blocks, index_grain(n * std::min(inner, block)), [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t o = task / blocks, first = task % blocks * block, count = std::min(block, inner - first);
-      T* const out = a.out.data<T>() + to.outer(o) + first;
-      const T* source = a.source.data<T>() + from.outer(o) + first;
-      for (int64_t i = 0; i < n; ++i, source += from.step) {
-        const int64_t at = (o * n + i) * inner + first;
-        const int64_t* const row = a.index.data<int64_t>() + at;
-        int64_t outside = 0;
-        for (int64_t e = 0; e < count; ++e) outside |= is_index(row[e], size) ? 0 : 1;
-        for (int64_t e = 0; outside && e < count; ++e)
-          if (!is_index(row[e], size)) index_out_of_range(op, row[e], a.index.sizes, at + e, size);
-        for (int64_t e = 0; e < count; ++e) put(out[row[e] * to.step + e], source[e]);
-      }
-    }
+/// A block of the index with the placements of its elements in out and in the source.
+struct ScatterBlock {
+  Block index;
+  const Placement &to, &from;
+  int64_t size;  ///< of out's axis
+  bool rows;     ///< the columns of out and source are those of the index
+};
+
+void for_scattered(const ScatterArgs& a, Body<ScatterBlock> body) {
+  const Shape index_sizes = with_axis(a.index.sizes), out_sizes = with_axis(a.out.sizes);
+  const Placement to(index_sizes, out_sizes, a.axis), from(index_sizes, with_axis(a.source.sizes), a.axis);
+  const int64_t size = out_sizes[a.axis];
+  const bool rows = a.axis + 1 < index_sizes.size() && to.offsets.empty() && from.offsets.empty();
+  for_blocks(index_sizes, a.axis, rows ? 2 : 4, [&](const Block& block) {
+    body({block, to, from, size, rows && !block.along});
   });
 }
 
 /// Calls put(place, value) for every element of the index.
 template <class T, class Put>
 void scatter_with(const ScatterArgs& a, const char* op, Put put) {
-  const Shape index_sizes = with_axis(a.index.sizes), out_sizes = with_axis(a.out.sizes);
-  const Placement to(index_sizes, out_sizes, a.axis), from(index_sizes, with_axis(a.source.sizes), a.axis);
-  const int64_t size = out_sizes[a.axis];
-  if (a.axis + 1 < index_sizes.size() && to.offsets.empty() && from.offsets.empty())
-    return scatter_columns<T>(a, index_sizes, to, from, size, op, put);
-  for_runs(index_sizes, a.axis, [&](const Run& run) {
-    const Side<T> out(static_cast<T*>(a.out.pointer), to, run);
-    Side<const T> source(static_cast<const T*>(a.source.pointer), from, run);
-    source.first += run.i * from.step;
-    if (run.along) source.unit = from.step;
-    const int64_t* index = static_cast<const int64_t*>(a.index.pointer) + run.at;
-    for (int64_t e = 0; e < run.count; ++e) {
-      const int64_t v = index[e];
-      if (!is_index(v, size)) index_out_of_range(op, v, a.index.sizes, run.at + e, size);
-      put((&out(e))[v * to.step], source(e));
+  for_scattered(a, [&a, op, put](const ScatterBlock& s) {
+    const Block block = s.index;  // copied with all that the loops read, which writing to out might change otherwise
+    const Side<T> out(static_cast<T*>(a.out.pointer), s.to, block);
+    Side<const T> source(static_cast<const T*>(a.source.pointer), s.from, block);
+    const int64_t size = s.size, out_step = s.to.step, source_step = s.from.step;
+    if (block.along) source.unit = source_step;
+    for (int64_t i = 0, at = block.at; i < block.steps; ++i, at += block.row_step, source.first += source_step) {
+      const int64_t* const index = static_cast<const int64_t*>(a.index.pointer) + at;
+      int64_t outside = 0;
+      for (int64_t e = 0; e < block.count; ++e) outside |= is_index(index[e], size) ? 0 : 1;
+      if (outside) refuse(op, a.index, at, block.count, size);
+      if (s.rows)
+        for (int64_t e = 0; e < block.count; ++e) put(out.first[index[e] * out_step + e], source.first[e]);
+      else
+        for (int64_t e = 0; e < block.count; ++e) put((&out(e))[index[e] * out_step], source(e));
     }
   });
 }

@@ -22,6 +22,12 @@ void set_thread_serial(bool serial);
 namespace detail {
 using ChunkFn = void (*)(const void* body, int64_t begin, int64_t end);
 void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, const void* body);
+
+/// Not inlined, so that each body is compiled once, not for one chunk and for several.
+template <class Body>
+[[gnu::noinline]] void run_chunk(const void* body, int64_t begin, int64_t end) {
+  (*static_cast<Body*>(const_cast<void*>(body)))(begin, end);
+}
 }  // namespace detail
 
 /// Calls body(b, e) for the chunks [begin + i * grain, min(begin + (i + 1) * grain, end)), in any order and from
@@ -31,14 +37,9 @@ void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, cons
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
   if (end <= begin) return;
-  if (end - begin <= grain) {
-    body(begin, end);
-    return;
-  }
   using Body = std::remove_reference_t<F>;
-  detail::parallel_chunks(begin, end, grain, [](const void* f, int64_t b, int64_t e) {
-    (*static_cast<Body*>(const_cast<void*>(f)))(b, e);
-  }, &body);
+  if (end - begin <= grain) return detail::run_chunk<Body>(&body, begin, end);
+  detail::parallel_chunks(begin, end, grain, detail::run_chunk<Body>, &body);
 }
 
 }  // namespace levin

@@ -29,8 +29,8 @@ void qr(const T* a, int64_t m, int64_t n, T* q, T* r);
 
 /// Writes the eigenvalues w (n), ascending, and orthonormal eigenvectors, the columns of v (n, n), of the symmetric A
 /// (n, n), of which the lower triangle is read. Errors are a few epsilons of the largest eigenvalue; from order 64 on
-/// by divide and conquer (Cuppen, 1981; Gu and Eisenstat, 1995), below by QL. False if A has values that are not finite,
-/// or where an iteration does not end.
+/// by divide and conquer (Cuppen, 1981; Gu and Eisenstat, 1995), below by QL. False if A has values that are not
+/// finite, or where an iteration does not end.
 template <class T>
 bool eigh(const T* a, int64_t n, T* w, T* v);
 
