@@ -27,12 +27,12 @@ void for_lines(int64_t outer, int64_t n, int64_t inner, Row&& row, Columns&& col
     });
     return;
   }
-  const int64_t tiles = (inner + kMostColumns - 1) / kMostColumns;
-  const int64_t work = std::max<int64_t>(1, n * std::min(inner, kMostColumns));
+  const int64_t tiles = (inner + kSoftmaxColumns - 1) / kSoftmaxColumns;
+  const int64_t work = std::max<int64_t>(1, n * std::min(inner, kSoftmaxColumns));
   parallel_for(0, outer * tiles, std::max<int64_t>(1, kSoftmaxGrain / work), [&](int64_t b, int64_t e) {
     for (int64_t task = b; task < e; ++task) {
-      const int64_t first = task % tiles * kMostColumns;
-      columns(task / tiles * n * inner + first, std::min(kMostColumns, inner - first));
+      const int64_t first = task % tiles * kSoftmaxColumns;
+      columns(task / tiles * n * inner + first, std::min(kSoftmaxColumns, inner - first));
     }
   });
 }

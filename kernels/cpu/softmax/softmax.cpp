@@ -48,11 +48,11 @@ void log_softmax_backward_row(const T* g, const T* y, T* dx, int64_t n) {
 }
 
 // Along an axis that is not the last, lines of `width` neighbours are read one after the other; the state of each
-// neighbour is in an array of kMostColumns, which whole vectors may be read from and written to.
+// neighbour is in an array of kSoftmaxColumns, which whole vectors may be read from and written to.
 
 template <class T>
 struct Columns {
-  HWY_ALIGN T at[kMostColumns];
+  HWY_ALIGN T at[kSoftmaxColumns];
   Columns(T value, int64_t width) {
     for (int64_t j = 0; j < width; j += kLanes<T>) put(j, hn::Set(Simd<T>(), value));
   }

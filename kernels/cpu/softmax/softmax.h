@@ -6,9 +6,9 @@
 namespace levin::kernels::cpu {
 
 /// Number of neighbours that are computed together along an axis that is not the last.
-inline constexpr std::int64_t kMostColumns = 64;
+inline constexpr std::int64_t kSoftmaxColumns = 64;
 
-/// Rows are contiguous; columns are `width` (at most kMostColumns) neighbours, whose n elements lie `step` apart.
+/// Rows are contiguous; columns are `width` (at most kSoftmaxColumns) neighbours, whose n elements lie `step` apart.
 template <class T>
 struct SoftmaxLines {
   using Row = void (*)(const T* x, T* out, std::int64_t n);

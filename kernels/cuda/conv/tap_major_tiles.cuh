@@ -12,7 +12,7 @@ namespace levin::kernels::cuda {
 
 /// A tile of an operand in shared memory, as (k, line), with the padding of FloatWarps.
 template <int Lines, int Depth>
-struct FloatTile {
+struct FloatTapTile {
   static constexpr Layout kLayout = Layout::along_lines;
   static constexpr int kPitch = Lines + 4, kElements = Depth * kPitch;
   __device__ static int at(int step, int line) { return step * kPitch + line; }
@@ -24,8 +24,8 @@ struct FloatConvTiles {
   using T = float;
   using Warps = FloatWarps<64, 128, 2, 2>;
   static constexpr int kM = Warps::kM, kN = Warps::kN, kDepth = Warps::kDepth, kThreads = Warps::kThreads;
-  using A = FloatTile<kM, kDepth>;
-  using B = FloatTile<kN, kDepth>;
+  using A = FloatTapTile<kM, kDepth>;
+  using B = FloatTapTile<kN, kDepth>;
   static constexpr int kStage = A::kElements + B::kElements;
 };
 
