@@ -155,7 +155,7 @@ template Reflectors<double> factor_columns(double*, int64_t, int64_t);
 template <class T>
 void linalg::qr(const T* a, int64_t m, int64_t n, T* q, T* r) {
   const int64_t k = std::min(m, n);
-  Buffer<T> columns(static_cast<std::size_t>(m * n));
+  cpu::linalg::Buffer<T> columns(static_cast<std::size_t>(m * n));
   cpu::linalg::transpose_into(columns.data(), m, a, n, m, n);
   const auto reflectors = cpu::linalg::factor_columns(columns.data(), m, n);
   for (int64_t i = 0; i < k; ++i)
