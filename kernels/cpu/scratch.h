@@ -14,6 +14,8 @@ enum class Slot {
   gemm_a,
   gemm_b,
   gemm_convert,
+  gemm_parts,
+  gemm_own_parts,
   gemm_results,
   conv_weights,
   conv_source,

@@ -59,15 +59,17 @@ std::int64_t detect() {
   return targets | HWY_AVX3;
 }
 
-/// Returns the targets up to the one that LEVIN_CPU_CAPABILITY names, all of them if it is not set.
+/// Returns the targets up to the one that LEVIN_CPU_CAPABILITY names, all of them if it is not set. AMX is not one of
+/// Highway's targets: gemm/amx.cpp decides on it.
 std::int64_t permitted() {
   const char* const text = std::getenv("LEVIN_CPU_CAPABILITY");
   const std::string_view name = text ? text : "";
   constexpr std::int64_t sse4 = HWY_EMU128 | HWY_SCALAR | HWY_SSSE3 | HWY_SSE4, avx2 = sse4 | HWY_AVX2;
-  if (name.empty() || name == "avx512") return avx2 | HWY_AVX3;
+  if (name.empty() || name == "avx512" || name == "amx") return avx2 | HWY_AVX3;
   if (name == "avx2") return avx2;
   if (name == "sse4") return sse4;
-  throw levin::ValueError(fmt::format("LEVIN_CPU_CAPABILITY is \"{}\"; give sse4, avx2 or avx512, or unset it.", name));
+  throw levin::ValueError(
+      fmt::format("LEVIN_CPU_CAPABILITY is \"{}\"; give sse4, avx2, avx512 or amx, or unset it.", name));
 }
 
 #else

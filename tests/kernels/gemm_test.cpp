@@ -97,14 +97,15 @@ TEST_CASE_TEMPLATE("gemm: integers wrap", T, std::int64_t, std::int32_t, std::in
 }
 
 TEST_CASE("gemm: every rung of the ladder") {
-  REQUIRE(gemm_rungs().size() == 6);
+  REQUIRE(gemm_rungs().size() == 7);
   for (const GemmRung& rung : gemm_rungs()) {
     for (const Problem& p :
          {Problem{.m = 61, .n = 75, .k = 43, .bias = true},
           Problem{.m = 33, .n = 64, .k = 900, .transpose_a = true, .beta = 0.5},
           Problem{.m = 15, .n = 130, .k = 5, .batch = 3, .transpose_b = true, .alpha = -1},
           Problem{.m = 3, .n = 77, .k = 50, .transpose_b = true, .beta = 2, .bias = true},
-          Problem{.m = 100, .n = 150, .k = 70}, Problem{.m = 4, .n = 4, .k = 0, .beta = 1, .bias = true}}) {
+          Problem{.m = 100, .n = 150, .k = 70}, Problem{.m = 200, .n = 250, .k = 400},
+          Problem{.m = 4, .n = 4, .k = 0, .beta = 1, .bias = true}}) {
       Product<float> product(p);
       rung.run(product.args);
       CHECK_MESSAGE(product.worst() <= 1.0, rung.name << ": " << describe(p));

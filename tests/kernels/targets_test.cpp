@@ -1,4 +1,5 @@
 // The instruction sets that the CPU kernels may use here, beside those that the compiler's library finds.
+#include "kernels/cpu/gemm/amx.h"
 #include "kernels/cpu/targets.h"
 
 #include <levin/kernels/kernel.h>
@@ -30,6 +31,7 @@ TEST_CASE("the processor's instruction sets are those that the compiler's librar
 TEST_CASE("the best instruction set that is compiled and supported is in use") {
   const auto usable = hwy::SupportedTargets() & HWY_TARGETS;
   REQUIRE(usable != 0);
-  CHECK(levin::kernels::cpu::simd_target() == std::string(hwy::TargetName(usable & -usable)));
+  const std::string name = levin::kernels::cpu::simd_target();
+  CHECK(name == (levin::kernels::cpu::amx_unit() ? "AMX" : hwy::TargetName(usable & -usable)));
   CHECK((hwy::SupportedTargets() & HWY_STATIC_TARGET) != 0);
 }

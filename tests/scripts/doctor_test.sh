@@ -12,4 +12,4 @@ done
 # LEVIN_CPU_CAPABILITY limits the instruction sets.
 LEVIN_CPU_CAPABILITY=sse4 "$stage/bin/levin-doctor" | grep -q 'SIMD target *SSE4' || fail "LEVIN_CPU_CAPABILITY=sse4 has no effect"
 text=$(LEVIN_CPU_CAPABILITY=avx "$stage/bin/levin-doctor" 2>&1) && fail "LEVIN_CPU_CAPABILITY=avx is accepted"
-grep -qF 'LEVIN_CPU_CAPABILITY is "avx"; give sse4, avx2 or avx512, or unset it.' <<<"$text" || fail "it says: $text"
+grep -qF 'LEVIN_CPU_CAPABILITY is "avx"; give sse4, avx2, avx512 or amx, or unset it.' <<<"$text" || fail "it says: $text"

@@ -2,7 +2,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 
 #include "kernels/cpu/gemm/02_blocked.h"
-#include "kernels/cpu/gemm/06_in_place.h"
+#include "kernels/cpu/gemm/07_amx.h"
 
 namespace levin::kernels::cpu {
 
@@ -80,7 +80,9 @@ void gemm_widened(const GemmArgs<T>& g) {
 
 template <class T>
 void gemm_floating(const GemmArgs<T>& g) {
-  if (!degenerate(g)) gemm_in_place(g);
+  if (degenerate(g)) return;
+  if constexpr (std::is_same_v<T, float>) gemm_amx(g);
+  else gemm_in_place(g);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/few_rows-inl.h"
 #include "kernels/cpu/gemm/pack-inl.h"
+#include "kernels/cpu/gemm/split-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
@@ -20,6 +21,7 @@ const GemmOps<float>& ops_f32() {
                                      .pack = &pack<float>,
                                      .pack_lines = &pack_lines<float>,
                                      .block = &run_block<float>,
+                                     .split = &split_strips,
                                      .few_rows = &run_few_rows<float>};
   return ops;
 }
@@ -47,7 +49,7 @@ bool is_intel() {
 
 const char* simd_target() {
   const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
-  return hwy::TargetName(usable & -usable);
+  return amx_unit() && (usable & HWY_AVX3) ? "AMX" : hwy::TargetName(usable & -usable);
 }
 }  // namespace levin::kernels::cpu
 #endif

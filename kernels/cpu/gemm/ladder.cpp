@@ -4,7 +4,7 @@
 #include "kernels/cpu/gemm/01_eigen.h"
 #include "kernels/cpu/gemm/02_blocked.h"
 #include "kernels/cpu/gemm/03_registers.h"
-#include "kernels/cpu/gemm/06_in_place.h"
+#include "kernels/cpu/gemm/07_amx.h"
 
 namespace levin::kernels::cpu {
 
@@ -24,6 +24,7 @@ constexpr GemmRung kRungs[] = {
     {"04_packed", "packed operands, blocked for the caches", &run<gemm_packed<float>>},
     {"05_threads", "tasks for threads, no packing that is not repaid", &run<gemm_threads<float>>},
     {"06_in_place", "operands in place, also for few rows", &run<gemm_in_place<float>>},
+    {"07_amx", "large products by the matrix unit", &run<gemm_amx>},
 };
 
 }  // namespace

@@ -61,6 +61,22 @@ struct FewRowsArgs {
   const T* bias = nullptr;  // (n) or null
 };
 
+/// Bits of magnitudes of floats: of the least that is not zero, less one, and of the largest.
+struct Magnitudes {
+  std::uint32_t least = ~0U, most = 0;
+};
+
+/// Splits rows of A or columns of B into strips of bfloat16 parts (amx.h).
+struct SplitArgs {
+  bool of_a;
+  const float* src;            // element (i, p): row i of A or column i of B, and term p of the sum
+  int64_t i_stride, p_stride;
+  int64_t count, k;
+  std::uint16_t* dst;
+  int64_t strip;     // distance between strips
+  Magnitudes* seen;  // extended by the operand's
+};
+
 /// Returns whether Intel made this processor.
 bool is_intel();
 
@@ -90,6 +106,8 @@ struct GemmOps {
   void (*pack_lines)(const T* src, int64_t p_stride, int64_t height, int64_t blocks, int64_t block_step, int64_t k,
                      T* dst) = nullptr;
   void (*block)(const BlockArgs<T>& args);
+  /// Null for doubles.
+  void (*split)(const SplitArgs& args) = nullptr;
   void (*few_rows)(const FewRowsArgs<T>& args);
 };
 

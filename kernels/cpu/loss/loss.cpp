@@ -18,7 +18,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kLossGrain = 16384;  // minimum elements of a task
-constexpr int64_t kRowCost = 64;       // the fixed work of a sample, in elements
+constexpr int64_t kSampleCost = 64;    // the fixed work of a sample, in elements
 
 void check(const CheckLabelsArgs& a) {
   const int64_t* const labels = a.labels.data<int64_t>();
@@ -43,7 +43,7 @@ struct CrossEntropy {
   double weight_of(int64_t c) const { return weight ? static_cast<double>(weight[c]) : 1.0; }
   bool ignored(int64_t i) const { return labels && labels[i] == a.ignore_index; }
   int64_t samples() const { return a.batch * a.spatial; }
-  int64_t grain() const { return std::max<int64_t>(1, kLossGrain / (classes + kRowCost)); }
+  int64_t grain() const { return std::max<int64_t>(1, kLossGrain / (classes + kSampleCost)); }
 
   /// Returns the sample's values over the classes: its row, or a copy in `buffer` if they are not contiguous.
   const T* values(const TensorView& v, int64_t i, T* buffer) const {

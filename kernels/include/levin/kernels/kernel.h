@@ -155,8 +155,9 @@ class Kernel<void(const Args&, Stream&)> {
 namespace levin::kernels::cpu {
 
 /// Returns Highway's name for the instruction set that the CPU kernels use on this machine ("AVX3", "AVX2", "SSE4",
-/// ...). Results of two instruction sets may differ by rounding. The environment variable LEVIN_CPU_CAPABILITY ("sse4",
-/// "avx2" or "avx512") forbids wider ones; another value throws ValueError.
+/// ...), or "AMX" if large products are computed by the processor's matrix unit. Results of two instruction sets may
+/// differ by rounding. The environment variable LEVIN_CPU_CAPABILITY ("sse4", "avx2", "avx512" or "amx") forbids wider
+/// ones; another value throws ValueError.
 const char* simd_target();
 
 }  // namespace levin::kernels::cpu

@@ -1,0 +1,241 @@
+#pragma once
+// Rung 7, shipped where the processor has AMX: floats as sums of bfloat16 parts (G. Henry, P. T. P. Tang and A.
+// Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019).
+// Idea: a float of 24 bits is the sum of three bfloat16 numbers of 8 bits. Of the nine products of the parts of two
+// floats, the six largest give the product to 2^-24, half a unit in the last place of a float, and the matrix unit adds
+// them in float, 32 terms at a time. Changes: a core multiplies 16 times as many numbers in a cycle as with AVX-512, of
+// which six products leave 2.7 times. Both operands are split once, while they are packed. Bound: the matrix unit; for
+// small products the splitting, which reads and writes 10 bytes for each number.
+// The sums are as exact as those of the other rungs as long as no part and no product leaves the range of a float, for
+// the unit takes subnormal numbers for zero. While they are packed, operands are searched for their least and largest
+// magnitudes; a task whose operands might leave the range, or hold an infinity or NaN, is computed by rung 6.
+
+#include "kernels/cpu/gemm/06_in_place.h"
+#include "kernels/cpu/gemm/amx.h"
+
+#include <atomic>
+
+namespace levin::kernels::cpu {
+
+namespace detail {
+
+/// The split of a product into blocks of C, tasks and ranges of the sums, by shape alone.
+struct AmxPlan {
+  static constexpr int64_t kBlock = 2 * kStripWidth;
+  int64_t row_blocks, column_blocks, steps;  // blocks of C have 32 rows and columns
+  int64_t row_tasks, column_tasks, ranges;
+
+  explicit AmxPlan(const GemmArgs<float>& g)
+      : row_blocks(divide_up(g.m, kBlock)),
+        column_blocks(divide_up(g.n, kBlock)),
+        steps(divide_up(g.k, kStepTerms)) {
+    // Strips of 128 rows and 1,024 terms, and two of B, fit the second-level cache. C is read again for each range.
+    constexpr int64_t task_blocks = 4, most_steps = 32, tasks_wanted = 8;
+    row_tasks = divide_up(row_blocks, task_blocks);
+    column_tasks = std::min(divide_up(column_blocks, 2), divide_up(tasks_wanted, row_tasks));
+    ranges = divide_up(steps, most_steps);
+  }
+  static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+  bool shares_a() const { return column_tasks > 1; }
+  int64_t tasks() const { return row_tasks * column_tasks; }
+};
+
+/// Magnitudes of an operand of which several threads pack parts.
+struct SharedMagnitudes {
+  std::atomic<std::uint32_t> least{~0U}, most{0};
+
+  void add(const Magnitudes& part) {
+    std::uint32_t old = least;
+    while (part.least < old && !least.compare_exchange_weak(old, part.least)) {}
+    old = most;
+    while (part.most > old && !most.compare_exchange_weak(old, part.most)) {}
+  }
+  Magnitudes value() const { return {least, most}; }
+};
+
+/// True if the unit computes products of such magnitudes as exactly as rung 6. Parts and products below 2^-126, which
+/// it takes for zero, are then at most 2^-25 of a product, and no product overflows.
+inline bool fit_matrix_unit(const Magnitudes& a, const Magnitudes& b) {
+  constexpr int least = -101, most = 124;  // exponents of products, and of single numbers
+  const auto exponent = [](std::uint32_t bits) { return static_cast<int>(bits >> 23) - 127; };
+  if (exponent(a.most) > most || exponent(b.most) > most) return false;
+  if (a.most == 0 || b.most == 0) return true;
+  const int least_a = exponent(a.least + 1), least_b = exponent(b.least + 1);
+  return std::min({least_a, least_b, least_a + least_b}) >= least && exponent(a.most) + exponent(b.most) <= most;
+}
+
+/// Terms [begin, end) of the sums, in steps, and the strips of them.
+struct AmxRange {
+  int64_t begin, end;
+  const std::uint16_t *a, *b;  // strips of the task's rows and columns
+  int64_t steps() const { return end - begin; }
+};
+
+/// Computes the block of C at (i, j).
+inline void run_amx_block(const GemmArgs<float>& g, const MatrixUnit& unit, const AmxRange& range, int64_t i, int64_t j,
+                          AmxBlock block) {
+  constexpr int64_t size = AmxPlan::kBlock;
+  const bool first = range.begin == 0;
+  const int64_t rows = std::min(size, g.m - i), columns = std::min(size, g.n - j);
+  float* const c = g.c + i * g.c_rs + j;
+  block.row_strips = rows > kStripWidth ? 2 : 1;
+  block.column_strips = columns > kStripWidth ? 2 : 1;
+  block.c = c, block.c_rs = g.c_rs;
+  const bool reads_c = !first || g.beta != 0.0F, adds_bias = first && g.bias_n;
+  const bool ready = g.alpha == 1.0F && (!reads_c || ((!first || g.beta == 1.0F) && !adds_bias));
+  if (rows % kStripWidth == 0 && columns % kStripWidth == 0 && ready) {
+    if (reads_c) block.start = c, block.start_rs = g.c_rs;
+    if (adds_bias) block.start = g.bias_n + j;
+    return unit.block(block);
+  }
+  alignas(64) float start[size * size], sums[size * size];
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t q = 0; q < columns; ++q) {
+      float value = adds_bias ? g.bias_n[j + q] : 0.0F;
+      if (reads_c) value += (first ? g.beta : 1.0F) * c[r * g.c_rs + q];
+      start[r * size + q] = value;
+    }
+  if (g.alpha == 1.0F) block.start = start, block.start_rs = size;
+  block.c = sums, block.c_rs = size;
+  unit.block(block);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t q = 0; q < columns; ++q) {
+      const float sum = sums[r * size + q];
+      c[r * g.c_rs + q] = g.alpha == 1.0F ? sum : g.alpha * sum + start[r * size + q];
+    }
+}
+
+/// Computes rows [i0, i1) and columns [j0, j1) of C over a range of k, by blocks.
+inline void run_amx_task(const GemmArgs<float>& g, const MatrixUnit& unit, const AmxRange& range, int64_t i0,
+                         int64_t i1, int64_t j0, int64_t j1) {
+  constexpr int64_t size = AmxPlan::kBlock;
+  const int64_t strip = range.steps() * kStepNumbers;
+  unit.begin();
+  const std::uint16_t* b = range.b;
+  for (int64_t j = j0; j < j1; j += size, b += 2 * strip) {
+    const std::uint16_t* a = range.a;
+    for (int64_t i = i0; i < i1; i += size, a += 2 * strip)
+      run_amx_block(g, unit, range, i, j, {.steps = range.steps(), .a = a, .b = b, .strip = strip});
+  }
+  unit.end();
+}
+
+/// Computes rows [i0, i1) and columns [j0, j1) of C over a range of k, by rung 6.
+inline void run_without_amx(const GemmArgs<float>& g, const AmxRange& range, int64_t i0, int64_t i1, int64_t j0,
+                            int64_t j1) {
+  const int64_t p0 = range.begin * kStepTerms, p1 = std::min(range.end * kStepTerms, g.k);
+  GemmArgs<float> part = g;
+  part.m = i1 - i0, part.n = j1 - j0, part.k = p1 - p0;
+  part.a += i0 * g.a_rs + p0 * g.a_cs;
+  part.b += p0 * g.b_rs + j0 * g.b_cs;
+  part.c += i0 * g.c_rs + j0;
+  if (part.bias_n) part.bias_n += j0;
+  if (p0 > 0) part.beta = 1.0F, part.bias_n = nullptr;
+  run_product(part, GemmPlan<float>(part, true, GemmPlan<float>::in_place_height(part)));
+}
+
+/// Splits rows [i0, i1) of A over a range of k into strips.
+inline void split_a(const GemmArgs<float>& g, const AmxRange& range, int64_t i0, int64_t i1, std::uint16_t* dst,
+                    Magnitudes& seen) {
+  const int64_t p0 = range.begin * kStepTerms, p1 = std::min(range.end * kStepTerms, g.k);
+  gemm_ops<float>().split({true, g.a + i0 * g.a_rs + p0 * g.a_cs, g.a_rs, g.a_cs, i1 - i0, p1 - p0, dst,
+                           range.steps() * kStepNumbers, &seen});
+}
+
+/// Splits the operands that several tasks share: pieces of 4 blocks of rows or columns and at most 16 steps.
+struct SharedStrips {
+  std::uint16_t *a, *b;
+  SharedMagnitudes seen_a, seen_b;
+
+  void fill(const GemmArgs<float>& g, const AmxPlan& plan, int64_t begin, int64_t end) {
+    constexpr int64_t at_once = 4 * AmxPlan::kBlock, piece_steps = 16;
+    const int64_t pieces = AmxPlan::divide_up(end - begin, piece_steps);
+    const int64_t a_units = plan.shares_a() ? AmxPlan::divide_up(g.m, at_once) : 0;
+    const int64_t units = a_units + AmxPlan::divide_up(g.n, at_once);
+    const int64_t strip = (end - begin) * kStepNumbers;
+    parallel_for(0, units * pieces, 1, [&](int64_t first, int64_t last) {
+      for (int64_t u = first; u < last; ++u) {
+        const int64_t piece = u / units, unit = u % units;
+        const bool of_a = unit < a_units;
+        const int64_t at = (of_a ? unit : unit - a_units) * at_once, size = of_a ? g.m : g.n;
+        const int64_t p0 = (begin + piece * piece_steps) * kStepTerms;
+        const int64_t p1 = std::min({p0 + piece_steps * kStepTerms, end * kStepTerms, g.k});
+        Magnitudes seen;
+        gemm_ops<float>().split({.of_a = of_a,
+                                 .src = of_a ? g.a + at * g.a_rs + p0 * g.a_cs : g.b + p0 * g.b_rs + at * g.b_cs,
+                                 .i_stride = of_a ? g.a_rs : g.b_cs,
+                                 .p_stride = of_a ? g.a_cs : g.b_rs,
+                                 .count = std::min(at_once, size - at),
+                                 .k = p1 - p0,
+                                 .dst = (of_a ? a : b) + at / kStripWidth * strip + piece * piece_steps * kStepNumbers,
+                                 .strip = strip,
+                                 .seen = &seen});
+        (of_a ? seen_a : seen_b).add(seen);
+      }
+    });
+  }
+};
+
+/// Computes one product.
+inline void run_amx(const GemmArgs<float>& g, const MatrixUnit& unit) {
+  const AmxPlan plan(g);
+  const int64_t most_steps = AmxPlan::divide_up(plan.steps, plan.ranges);
+  const int64_t b_numbers = 2 * plan.column_blocks * most_steps * kStepNumbers;
+  const int64_t a_numbers = plan.shares_a() ? 2 * plan.row_blocks * most_steps * kStepNumbers : 0;
+  std::uint16_t* const packed = scratch<std::uint16_t>(Slot::gemm_parts, a_numbers + b_numbers);
+  for (int64_t index = 0; index < plan.ranges; ++index) {
+    const int64_t s = plan.steps * index / plan.ranges, s_end = plan.steps * (index + 1) / plan.ranges;
+    SharedStrips shared{.a = packed + b_numbers, .b = packed, .seen_a = {}, .seen_b = {}};
+    shared.fill(g, plan, s, s_end);
+    const Magnitudes seen_b = shared.seen_b.value();
+    parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const auto edge = [](int64_t blocks, int64_t tasks, int64_t t, int64_t size) {
+          return std::min(blocks * t / tasks * AmxPlan::kBlock, size);
+        };
+        const int64_t row_task = task / plan.column_tasks, column_task = task % plan.column_tasks;
+        const int64_t i0 = edge(plan.row_blocks, plan.row_tasks, row_task, g.m);
+        const int64_t i1 = edge(plan.row_blocks, plan.row_tasks, row_task + 1, g.m);
+        const int64_t j0 = edge(plan.column_blocks, plan.column_tasks, column_task, g.n);
+        const int64_t j1 = edge(plan.column_blocks, plan.column_tasks, column_task + 1, g.n);
+        const int64_t strip = (s_end - s) * kStepNumbers;
+        AmxRange range{s, s_end, shared.a + i0 / kStripWidth * strip, shared.b + j0 / kStripWidth * strip};
+        Magnitudes seen_a;
+        if (plan.shares_a()) {
+          seen_a = shared.seen_a.value();
+        } else {
+          const int64_t strips = AmxPlan::divide_up(i1 - i0, kStripWidth);
+          auto* own = scratch<std::uint16_t>(Slot::gemm_own_parts, strips * strip);
+          split_a(g, range, i0, i1, own, seen_a);
+          range.a = own;
+        }
+        fit_matrix_unit(seen_a, seen_b) ? run_amx_task(g, unit, range, i0, i1, j0, j1)
+                                        : run_without_amx(g, range, i0, i1, j0, j1);
+      }
+    });
+  }
+}
+
+/// True if the product takes less time by the matrix unit: it is large, and each number of an operand is used so often
+/// that splitting it pays off. Strips of B that all tasks share come from the third-level cache if there are many; they
+/// must then be used more often. The limits fit measurements of 55 shapes on two cores of a Xeon (Sapphire Rapids).
+inline bool is_faster_by_amx(const GemmArgs<float>& g) {
+  constexpr int64_t least_terms = 128, least_uses = 88, far_b = 1 << 19, least_rows_of_far_b = 160;
+  constexpr double least_work = 1 << 24;
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (g.k < least_terms || work < least_work || (g.m < least_rows_of_far_b && g.n * g.k > far_b)) return false;
+  return least_uses * (g.m + g.n) <= g.m * g.n;
+}
+
+inline void run_shipped(const GemmArgs<float>& g) {
+  const MatrixUnit* const unit = gemm_ops<float>().wide_vectors() ? amx_unit() : nullptr;
+  if (unit && is_faster_by_amx(g)) return run_amx(g, *unit);
+  run_in_place(g);
+}
+
+}  // namespace detail
+
+/// Requires m, n, k >= 1.
+inline void gemm_amx(const GemmArgs<float>& args) { detail::each_product<float>(args, &detail::run_shipped); }
+
+}  // namespace levin::kernels::cpu
