@@ -23,6 +23,7 @@ void run(const MatmulArgs& args) {
   g.c_rs = g.n;
   g.alpha = static_cast<GemmScalar<T>>(args.alpha), g.beta = static_cast<GemmScalar<T>>(args.beta);
   g.bias_n = args.bias.pointer ? args.bias.data<T>() : nullptr;
+  if (lead == 0) g.prepared_b = args.prepared_b, g.prepare_b = args.prepare_b;
   const int64_t matrix = g.m * g.n;
   if (out.numel() == 0) return;
 
@@ -62,5 +63,9 @@ void matmul(const MatmulArgs& args, Stream&) {
 }  // namespace cpu
 
 LEVIN_KERNEL(MatmulArgs, matmul, cpu::matmul);
+
+int64_t prepared_matrix_bytes(const TensorView& b, int64_t rows) {
+  return b.device == kCpu && b.dtype == DType::f32 ? cpu::prepared_bytes(rows, b.size(1), b.size(0)) : 0;
+}
 
 }  // namespace levin::kernels

@@ -4,6 +4,8 @@
 #include "gemm_problem.h"
 #include "on_every_target.h"
 
+#include <levin/core/tensor.h>
+
 #include <bit>
 #include <cmath>
 #include <mutex>
@@ -175,6 +177,38 @@ TEST_CASE("gemm by the matrix unit: only the tasks whose rows leave the range ar
   columns.a[0] = 1e-38F;
   CHECK(run_emulated(columns.args) == 0);
   CHECK(columns.worst() <= 1.0);
+}
+
+TEST_CASE("gemm by the matrix unit: products by a prepared matrix have the bits of others, over two ranges of k") {
+  for (const int64_t k : {90, 1100}) {
+    const Problem p{.m = 33, .n = 150, .k = k, .transpose_b = true, .beta = 0.5, .bias = true};
+    Product<float> plain(p);
+    run_emulated(plain.args);
+    const levin::kernels::cpu::detail::AmxPlan plan(p.m, p.n, p.k);
+    const Tensor memory = empty({levin::kernels::cpu::detail::PreparedB::bytes(plan)}, {.dtype = kUInt8});
+    for (const bool first : {true, false}) {
+      Product<float> prepared(p);
+      prepared.args.prepared_b = memory.data<std::uint8_t>();
+      prepared.args.prepare_b = first;
+      if (!first) prepared.args.b = nullptr;  // which later products do not read
+      CHECK(run_emulated(prepared.args) > 0);
+      CHECK(std::memcmp(plain.c.data(), prepared.c.data(), plain.c.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("gemm by the matrix unit: a prepared matrix that leaves the range is multiplied without the unit") {
+  const Problem p{.m = 33, .n = 150, .k = 90};
+  const levin::kernels::cpu::detail::AmxPlan plan(p.m, p.n, p.k);
+  const Tensor memory = empty({levin::kernels::cpu::detail::PreparedB::bytes(plan)}, {.dtype = kUInt8});
+  for (const bool first : {true, false}) {
+    Product<float> product(p);
+    product.b[40] = 1e-38F;
+    product.args.prepared_b = memory.data<std::uint8_t>();
+    product.args.prepare_b = first;
+    CHECK(run_emulated(product.args) == 0);
+    CHECK(product.worst() <= 1.0);
+  }
 }
 
 TEST_CASE("gemm by the matrix unit: the same bits with any number of threads") {

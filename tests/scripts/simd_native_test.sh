@@ -1,4 +1,5 @@
-# A build with LEVIN_SIMD=native has kernels for the widest instruction set of this processor and for no other.
+# A build with LEVIN_SIMD=native has kernels for the widest of Highway's instruction sets that this processor has and for no
+# other. AMX is not one of them.
 . tests/scripts/lib.sh
 dir=$build/native
 cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLEVIN_SIMD=native -DLEVIN_UNITY=OFF -DLEVIN_INSTALL=OFF \
@@ -17,5 +18,5 @@ g++ -std=c++20 -I. -Icore/include -I"$dir/generated/include" "$dir/targets.cpp" 
 read -r targets name <<<"$("$dir/targets")"
 [ "$((targets & (targets - 1)))" = 0 ] || fail "the build has several targets: $targets"
 install_to_stage
-widest=$("$stage/bin/levin-doctor" | awk '/SIMD target/ { print $3 }')
+widest=$(LEVIN_CPU_CAPABILITY=avx512 "$stage/bin/levin-doctor" | awk '/SIMD target/ { print $3 }')
 [ "$name" = "$widest" ] || fail "the build is for $name, but this processor has $widest"

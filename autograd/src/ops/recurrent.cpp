@@ -115,23 +115,44 @@ int64_t gap_of_rows(const Tensor& like, int64_t columns) {
   return like.device() == kCpu && row_bytes % 1024 == 0 ? 16 : 0;
 }
 
-/// Returns a copy with contiguous rows that the product of each step can read in place.
-Tensor rows_for_products(const Tensor& matrix) {
-  const int64_t columns = matrix.size(1), gap = gap_of_rows(matrix, columns);
-  if (gap == 0) return contiguous(matrix);
-  const Tensor padded = narrow(empty({matrix.size(0), columns + gap}, like(matrix)), 1, 0, columns);
-  padded.copy_(matrix);
-  return padded;
-}
+/// A matrix by which the product of each step multiplies: prepared by the first of them where this saves time, else a
+/// copy with contiguous rows that they read in place.
+class StepMatrix {
+ public:
+  StepMatrix(const Tensor& matrix, int64_t rows) : matrix_(matrix) {
+    if (const int64_t bytes = kernels::prepared_matrix_bytes(matrix.tensor_view(), rows); bytes > 0) {
+      prepared_ = empty({bytes}, {.dtype = kUInt8});
+      return;
+    }
+    const int64_t columns = matrix.size(1), gap = gap_of_rows(matrix, columns);
+    if (gap == 0) {
+      matrix_ = contiguous(matrix);
+      return;
+    }
+    matrix_ = narrow(empty({matrix.size(0), columns + gap}, like(matrix)), 1, 0, columns);
+    matrix_.copy_(matrix);
+  }
+
+  /// Computes out = x matrix + beta out + bias.
+  void multiply(const TensorView& out, const TensorView& x, const TensorView& bias, double beta, Stream& stream) {
+    void* const prepared = prepared_.defined() ? prepared_.data<std::uint8_t>() : nullptr;
+    kernels::matmul({out, x, matrix_.tensor_view(), bias, 1.0, beta, prepared, first_}, stream);
+    first_ = false;
+  }
+
+ private:
+  Tensor matrix_, prepared_;
+  bool first_ = true;
+};
 
 States run_forward(const Plan& p, const Tensor& x, const RecurrentInputs& in, const Tensor& lengths, bool recorded) {
   const States s = make_states(p, in, recorded);
   const Tensor from_state = empty({p.batch, p.gates}, like(x));
-  const Tensor weight = rows_for_products(transpose(in.weight_hh, 0, 1));  // (H, gates)
+  StepMatrix weight(transpose(in.weight_hh, 0, 1), p.batch);  // (H, gates)
   Stream stream = current_stream(x.device());
   for (int64_t i = 0; i < p.steps; ++i) {
     const int64_t t = p.step(i), before = p.before(t), after = p.after(t);
-    kernels::matmul({from_state.tensor_view(), item(s.h, before), weight.tensor_view(), view_of(in.bias_hh)}, stream);
+    weight.multiply(from_state.tensor_view(), item(s.h, before), view_of(in.bias_hh), 0.0, stream);
     kernels_of(p.cell).forward({item(s.h, after), item(s.c, recorded ? after : 0), item(s.gates, t), item(x, t),
                                 from_state.tensor_view(), item(s.h, before), item(s.c, recorded ? before : 0),
                                 view_of(lengths), t},
@@ -188,7 +209,8 @@ Grads fused_gradients(Context& k, std::span<const Tensor> upstream) {
       const auto [y, c] = composed(p, in[0], {in[1], in[2], in[3], in[4]}, k.saved(5));
       return Tensors{y, c};
     });
-  const Tensor weight = rows_for_products(k.saved(3)), lengths = k.saved(5);  // (gates, H)
+  const Tensor weight = k.saved(3), lengths = k.saved(5);
+  StepMatrix matrix(weight, p.batch);  // (gates, H)
   const States s{k.saved(6), k.saved(7), k.saved(8)};
   const TensorOptions type = like(weight);
   const Tensor g = upstream[0].defined() ? dense(upstream[0]) : zeros({p.steps, p.batch, p.hidden}, type);
@@ -206,7 +228,7 @@ Grads fused_gradients(Context& k, std::span<const Tensor> upstream) {
                                  item(s.c, before), view_of(lengths), t},
                                 stream);
     if (i > 0 || k.needs(1))
-      kernels::matmul({dh.tensor_view(), item(ds, t), weight.tensor_view(), {}, 1.0, beta}, stream);
+      matrix.multiply(dh.tensor_view(), item(ds, t), {}, beta, stream);
   }
   Grads grads(5);
   grads[0] = dx;

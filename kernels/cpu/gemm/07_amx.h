@@ -14,6 +14,7 @@
 #include "kernels/cpu/gemm/amx.h"
 
 #include <atomic>
+#include <cstddef>
 
 namespace levin::kernels::cpu {
 
@@ -25,10 +26,8 @@ struct AmxPlan {
   int64_t row_blocks, column_blocks, steps;  // blocks of C have 32 rows and columns
   int64_t row_tasks, column_tasks, ranges;
 
-  explicit AmxPlan(const GemmArgs<float>& g)
-      : row_blocks(divide_up(g.m, kBlock)),
-        column_blocks(divide_up(g.n, kBlock)),
-        steps(divide_up(g.k, kStepTerms)) {
+  AmxPlan(int64_t m, int64_t n, int64_t k)
+      : row_blocks(divide_up(m, kBlock)), column_blocks(divide_up(n, kBlock)), steps(divide_up(k, kStepTerms)) {
     // Strips of 128 rows and 1,024 terms, and two of B, fit the second-level cache. C is read again for each range.
     constexpr int64_t task_blocks = 4, most_steps = 32, tasks_wanted = 8;
     row_tasks = divide_up(row_blocks, task_blocks);
@@ -38,6 +37,9 @@ struct AmxPlan {
   static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
   bool shares_a() const { return column_tasks > 1; }
   int64_t tasks() const { return row_tasks * column_tasks; }
+  int64_t range_begin(int64_t range) const { return steps * range / ranges; }
+  /// Returns the size of so many steps of B's strips.
+  int64_t b_numbers(int64_t of_steps) const { return 2 * column_blocks * of_steps * kStepNumbers; }
 };
 
 /// Magnitudes of an operand of which several threads pack parts.
@@ -145,13 +147,13 @@ inline void split_a(const GemmArgs<float>& g, const AmxRange& range, int64_t i0,
 /// Splits the operands that several tasks share: pieces of 4 blocks of rows or columns and at most 16 steps.
 struct SharedStrips {
   std::uint16_t *a, *b;
-  SharedMagnitudes seen_a, seen_b;
+  SharedMagnitudes seen_a{}, seen_b{};
 
-  void fill(const GemmArgs<float>& g, const AmxPlan& plan, int64_t begin, int64_t end) {
+  void fill(const GemmArgs<float>& g, int64_t begin, int64_t end, bool with_a, bool with_b) {
     constexpr int64_t at_once = 4 * AmxPlan::kBlock, piece_steps = 16;
     const int64_t pieces = AmxPlan::divide_up(end - begin, piece_steps);
-    const int64_t a_units = plan.shares_a() ? AmxPlan::divide_up(g.m, at_once) : 0;
-    const int64_t units = a_units + AmxPlan::divide_up(g.n, at_once);
+    const int64_t a_units = with_a ? AmxPlan::divide_up(g.m, at_once) : 0;
+    const int64_t units = a_units + (with_b ? AmxPlan::divide_up(g.n, at_once) : 0);
     const int64_t strip = (end - begin) * kStepNumbers;
     parallel_for(0, units * pieces, 1, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
@@ -176,42 +178,71 @@ struct SharedStrips {
   }
 };
 
+/// The memory of a matrix B that is split once for several products: its magnitudes in the first 64 bytes, then the
+/// strips of one range after those of the other.
+class PreparedB {
+ public:
+  explicit PreparedB(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
+
+  static int64_t bytes(const AmxPlan& plan) { return kHeader + plan.b_numbers(plan.steps) * kNumber; }
+  Magnitudes& seen() const { return *reinterpret_cast<Magnitudes*>(memory_); }
+  std::uint16_t* at(const AmxPlan& plan, int64_t step) const {
+    return reinterpret_cast<std::uint16_t*>(memory_ + kHeader + plan.b_numbers(step) * kNumber);
+  }
+  void fill(const GemmArgs<float>& g, const AmxPlan& plan) const {
+    SharedMagnitudes all;
+    for (int64_t i = 0; i < plan.ranges; ++i) {
+      SharedStrips shared{.a = nullptr, .b = at(plan, plan.range_begin(i))};
+      shared.fill(g, plan.range_begin(i), plan.range_begin(i + 1), false, true);
+      all.add(shared.seen_b.value());
+    }
+    seen() = all.value();
+  }
+
+ private:
+  static constexpr int64_t kHeader = 64, kNumber = sizeof(std::uint16_t);
+  std::byte* memory_;
+};
+
+/// Computes one task of the grid over steps [s, s_end).
+inline void run_amx_task_of(const GemmArgs<float>& g, const MatrixUnit& unit, const AmxPlan& plan,
+                            const SharedStrips& shared, int64_t s, int64_t s_end, int64_t task) {
+  const auto edge = [](int64_t blocks, int64_t tasks, int64_t t, int64_t size) {
+    return std::min(blocks * t / tasks * AmxPlan::kBlock, size);
+  };
+  const int64_t row_task = task / plan.column_tasks, column_task = task % plan.column_tasks;
+  const int64_t i0 = edge(plan.row_blocks, plan.row_tasks, row_task, g.m);
+  const int64_t i1 = edge(plan.row_blocks, plan.row_tasks, row_task + 1, g.m);
+  const int64_t j0 = edge(plan.column_blocks, plan.column_tasks, column_task, g.n);
+  const int64_t j1 = edge(plan.column_blocks, plan.column_tasks, column_task + 1, g.n);
+  const int64_t strip = (s_end - s) * kStepNumbers;
+  AmxRange range{s, s_end, shared.a + i0 / kStripWidth * strip, shared.b + j0 / kStripWidth * strip};
+  Magnitudes seen_a = shared.seen_a.value();
+  if (!plan.shares_a()) {
+    auto* own = scratch<std::uint16_t>(Slot::gemm_own_parts, AmxPlan::divide_up(i1 - i0, kStripWidth) * strip);
+    split_a(g, range, i0, i1, own, seen_a);
+    range.a = own;
+  }
+  fit_matrix_unit(seen_a, shared.seen_b.value()) ? run_amx_task(g, unit, range, i0, i1, j0, j1)
+                                                 : run_without_amx(g, range, i0, i1, j0, j1);
+}
+
 /// Computes one product.
 inline void run_amx(const GemmArgs<float>& g, const MatrixUnit& unit) {
-  const AmxPlan plan(g);
+  const AmxPlan plan(g.m, g.n, g.k);
   const int64_t most_steps = AmxPlan::divide_up(plan.steps, plan.ranges);
-  const int64_t b_numbers = 2 * plan.column_blocks * most_steps * kStepNumbers;
+  const PreparedB prepared(g.prepared_b);
+  if (g.prepared_b && g.prepare_b) prepared.fill(g, plan);
+  const int64_t b_numbers = g.prepared_b ? 0 : plan.b_numbers(most_steps);
   const int64_t a_numbers = plan.shares_a() ? 2 * plan.row_blocks * most_steps * kStepNumbers : 0;
   std::uint16_t* const packed = scratch<std::uint16_t>(Slot::gemm_parts, a_numbers + b_numbers);
-  for (int64_t index = 0; index < plan.ranges; ++index) {
-    const int64_t s = plan.steps * index / plan.ranges, s_end = plan.steps * (index + 1) / plan.ranges;
-    SharedStrips shared{.a = packed + b_numbers, .b = packed, .seen_a = {}, .seen_b = {}};
-    shared.fill(g, plan, s, s_end);
-    const Magnitudes seen_b = shared.seen_b.value();
+  for (int64_t i = 0; i < plan.ranges; ++i) {
+    const int64_t s = plan.range_begin(i), s_end = plan.range_begin(i + 1);
+    SharedStrips shared{.a = packed + b_numbers, .b = g.prepared_b ? prepared.at(plan, s) : packed};
+    if (g.prepared_b) shared.seen_b.add(prepared.seen());
+    shared.fill(g, s, s_end, plan.shares_a(), !g.prepared_b);
     parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const auto edge = [](int64_t blocks, int64_t tasks, int64_t t, int64_t size) {
-          return std::min(blocks * t / tasks * AmxPlan::kBlock, size);
-        };
-        const int64_t row_task = task / plan.column_tasks, column_task = task % plan.column_tasks;
-        const int64_t i0 = edge(plan.row_blocks, plan.row_tasks, row_task, g.m);
-        const int64_t i1 = edge(plan.row_blocks, plan.row_tasks, row_task + 1, g.m);
-        const int64_t j0 = edge(plan.column_blocks, plan.column_tasks, column_task, g.n);
-        const int64_t j1 = edge(plan.column_blocks, plan.column_tasks, column_task + 1, g.n);
-        const int64_t strip = (s_end - s) * kStepNumbers;
-        AmxRange range{s, s_end, shared.a + i0 / kStripWidth * strip, shared.b + j0 / kStripWidth * strip};
-        Magnitudes seen_a;
-        if (plan.shares_a()) {
-          seen_a = shared.seen_a.value();
-        } else {
-          const int64_t strips = AmxPlan::divide_up(i1 - i0, kStripWidth);
-          auto* own = scratch<std::uint16_t>(Slot::gemm_own_parts, strips * strip);
-          split_a(g, range, i0, i1, own, seen_a);
-          range.a = own;
-        }
-        fit_matrix_unit(seen_a, seen_b) ? run_amx_task(g, unit, range, i0, i1, j0, j1)
-                                        : run_without_amx(g, range, i0, i1, j0, j1);
-      }
+      for (int64_t task = begin; task < end; ++task) run_amx_task_of(g, unit, plan, shared, s, s_end, task);
     });
   }
 }
@@ -227,9 +258,12 @@ inline bool is_faster_by_amx(const GemmArgs<float>& g) {
   return least_uses * (g.m + g.n) <= g.m * g.n;
 }
 
+/// Returns the matrix unit, or null if there is none or the kernels do not use AVX-512.
+inline const MatrixUnit* usable_amx_unit() { return gemm_ops<float>().wide_vectors() ? amx_unit() : nullptr; }
+
 inline void run_shipped(const GemmArgs<float>& g) {
-  const MatrixUnit* const unit = gemm_ops<float>().wide_vectors() ? amx_unit() : nullptr;
-  if (unit && is_faster_by_amx(g)) return run_amx(g, *unit);
+  const MatrixUnit* const unit = usable_amx_unit();
+  if (unit && (g.prepared_b || is_faster_by_amx(g))) return run_amx(g, *unit);
   run_in_place(g);
 }
 

@@ -97,4 +97,10 @@ void gemm(const GemmArgs<std::int16_t>& args) { gemm_blocked(args); }
 void gemm(const GemmArgs<std::int8_t>& args) { gemm_blocked(args); }
 void gemm(const GemmArgs<std::uint8_t>& args) { gemm_blocked(args); }
 
+int64_t prepared_bytes(int64_t rows, int64_t n, int64_t k) {
+  constexpr int64_t least_rows = 16, least_columns = 128, least_terms = 128;
+  if (rows < least_rows || n < least_columns || k < least_terms || !detail::usable_amx_unit()) return 0;
+  return detail::PreparedB::bytes(detail::AmxPlan(rows, n, k));
+}
+
 }  // namespace levin::kernels::cpu

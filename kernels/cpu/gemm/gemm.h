@@ -28,6 +28,8 @@ struct GemmArgs {
   GemmScalar<T> alpha = GemmScalar<T>(1), beta = GemmScalar<T>(0);
   const T* bias_n = nullptr;  // (n), added to each row; may be null
   int64_t batch = 1, a_bs = 0, b_bs = 0, c_bs = 0;
+  void* prepared_b = nullptr;  // see MatmulArgs; for float and a batch of one
+  bool prepare_b = false;
 };
 
 /// Deterministic: the order of each sum depends only on k, never on the number of threads. Bits may differ between
@@ -41,5 +43,8 @@ void gemm(const GemmArgs<std::int32_t>& args);
 void gemm(const GemmArgs<std::int16_t>& args);
 void gemm(const GemmArgs<std::int8_t>& args);
 void gemm(const GemmArgs<std::uint8_t>& args);
+
+/// See kernels::prepared_matrix_bytes.
+int64_t prepared_bytes(int64_t rows, int64_t n, int64_t k);
 
 }  // namespace levin::kernels::cpu
