@@ -27,7 +27,8 @@ std::string defined_name(const std::string& line) {
     return line.ends_with(";") || end == std::string::npos ? "" : word_before(end);
   }
   const bool constant = line.starts_with("inline constexpr ") || line.starts_with("inline const ");
-  return constant ? word_before(line.find_first_of("={")) : "";
+  const std::size_t end = line.find_first_of("={(");
+  return constant && end != std::string::npos && line[end] != '(' ? word_before(end) : "";  // '(' of a function
 }
 
 /// Adds the names that a file defines outside of unnamed namespaces, with their namespaces, and the file.
@@ -66,6 +67,7 @@ TEST_CASE("no two files define the same type or constant of a namespace") {
               planted);
   };
   add("one.h", "inline constexpr int64_t kMost = 64;");
+  add("one.h", "inline const int* most(int64_t first,");
   add("two.h", "inline constexpr int64_t kMost{320};");
   CHECK(planted.size() == 2);
   CHECK(planted["a :: A"].size() == 2);

@@ -6,6 +6,7 @@
 
 #include <levin/core/tensor.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <mutex>
@@ -142,6 +143,21 @@ TEST_CASE("gemm by the matrix unit: magnitudes that leave its range are computed
   CHECK_FALSE(fits(125, -30));  // high parts may round up to infinity
 }
 
+TEST_CASE("gemm by the matrix unit: one small magnitude is seen in each half of a step, of both operands") {
+  for (const int64_t term : {5, 20, 37, 63}) {
+    for (const bool transposed : {false, true}) {
+      for (const bool of_a : {false, true}) {
+        Product<float> product({.m = 200, .n = 48, .k = 64, .transpose_a = transposed, .transpose_b = transposed});
+        const GemmArgs<float>& g = product.args;
+        (of_a ? product.a[product.at(g.a_cs * term)] : product.b[product.at(g.b_rs * term)]) = 1e-38F;
+        const int64_t blocks = run_emulated(g);
+        CHECK(blocks == (of_a ? 8 : 0));  // those of the second task of rows, 4 by 2
+        CHECK(product.worst() <= 1.0);
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm by the matrix unit: zeros fit with any finite numbers, and infinity and NaN pass through") {
   Product<float> zeros = scaled_product(0, -60);
   std::fill(zeros.a.begin(), zeros.a.end(), 0.0F);
@@ -230,13 +246,10 @@ TEST_CASE("gemm chooses the matrix unit for large products whose numbers are use
   const auto chosen = [](int64_t m, int64_t n, int64_t k) {
     return levin::kernels::cpu::detail::is_faster_by_amx({.m = m, .n = n, .k = k});
   };
-  CHECK(chosen(256, 256, 256));
-  CHECK(chosen(1024, 576, 192));
-  CHECK(chosen(128, 512, 784));
-  CHECK(chosen(2048, 192, 128));
-  CHECK_FALSE(chosen(2048, 192, 127));
-  CHECK_FALSE(chosen(192, 192, 192));
-  CHECK_FALSE(chosen(64, 512, 784));
-  CHECK_FALSE(chosen(128, 9216, 128));
-  CHECK_FALSE(chosen(128, 128, 9216));
+  for (const auto& [m, n, k] : {std::array{256, 256, 256}, {1024, 576, 192}, {2048, 192, 128}, {2048, 512, 128},
+                                {128, 512, 784}, {64, 512, 512}, {64, 4096, 1024}, {128, 9216, 192}})
+    CHECK_MESSAGE(chosen(m, n, k), m, " x ", n, " x ", k);
+  for (const auto& [m, n, k] : {std::array{2048, 192, 127}, {192, 192, 192}, {128, 9216, 191}, {62, 512, 784},
+                                {64, 500, 784}, {160, 160, 784}, {128, 128, 9216}})
+    CHECK_FALSE_MESSAGE(chosen(m, n, k), m, " x ", n, " x ", k);
 }

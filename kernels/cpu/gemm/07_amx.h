@@ -29,13 +29,17 @@ struct AmxPlan {
   AmxPlan(int64_t m, int64_t n, int64_t k)
       : row_blocks(divide_up(m, kBlock)), column_blocks(divide_up(n, kBlock)), steps(divide_up(k, kStepTerms)) {
     // Strips of 128 rows and 1,024 terms, and two of B, fit the second-level cache. C is read again for each range.
-    constexpr int64_t task_blocks = 4, most_steps = 32, tasks_wanted = 8;
+    constexpr int64_t task_blocks = 4, most_steps = 32, tasks_wanted = 8, own_block_steps = 64;
     row_tasks = divide_up(row_blocks, task_blocks);
     column_tasks = std::min(divide_up(column_blocks, 2), divide_up(tasks_wanted, row_tasks));
+    if (owns_b())
+      column_tasks = std::max(column_tasks, divide_up(column_blocks * std::min(steps, most_steps), own_block_steps));
     ranges = divide_up(steps, most_steps);
   }
   static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-  bool shares_a() const { return column_tasks > 1; }
+  /// True if each task splits the columns that no other reads, next to their use.
+  bool owns_b() const { return row_tasks == 1; }
+  bool shares_a() const { return owns_b() || column_tasks > 1; }
   int64_t tasks() const { return row_tasks * column_tasks; }
   int64_t range_begin(int64_t range) const { return steps * range / ranges; }
   /// Returns the size of so many steps of B's strips.
@@ -136,12 +140,22 @@ inline void run_without_amx(const GemmArgs<float>& g, const AmxRange& range, int
   run_product(part, GemmPlan<float>(part, true, GemmPlan<float>::in_place_height(part)));
 }
 
-/// Splits rows [i0, i1) of A over a range of k into strips.
-inline void split_a(const GemmArgs<float>& g, const AmxRange& range, int64_t i0, int64_t i1, std::uint16_t* dst,
-                    Magnitudes& seen) {
+/// Splits rows [begin, end) of A, or columns of B, over a range of k into strips of the calling thread.
+inline const std::uint16_t* split_own(const GemmArgs<float>& g, bool of_a, const AmxRange& range, int64_t begin,
+                                      int64_t end, Magnitudes& seen) {
   const int64_t p0 = range.begin * kStepTerms, p1 = std::min(range.end * kStepTerms, g.k);
-  gemm_ops<float>().split({true, g.a + i0 * g.a_rs + p0 * g.a_cs, g.a_rs, g.a_cs, i1 - i0, p1 - p0, dst,
-                           range.steps() * kStepNumbers, &seen});
+  const int64_t strip = range.steps() * kStepNumbers;
+  auto* own = scratch<std::uint16_t>(Slot::gemm_own_parts, AmxPlan::divide_up(end - begin, kStripWidth) * strip);
+  gemm_ops<float>().split({.of_a = of_a,
+                           .src = of_a ? g.a + begin * g.a_rs + p0 * g.a_cs : g.b + p0 * g.b_rs + begin * g.b_cs,
+                           .i_stride = of_a ? g.a_rs : g.b_cs,
+                           .p_stride = of_a ? g.a_cs : g.b_rs,
+                           .count = end - begin,
+                           .k = p1 - p0,
+                           .dst = own,
+                           .strip = strip,
+                           .seen = &seen});
+  return own;
 }
 
 /// Splits the operands that several tasks share: pieces of 4 blocks of rows or columns and at most 16 steps.
@@ -217,14 +231,11 @@ inline void run_amx_task_of(const GemmArgs<float>& g, const MatrixUnit& unit, co
   const int64_t j1 = edge(plan.column_blocks, plan.column_tasks, column_task + 1, g.n);
   const int64_t strip = (s_end - s) * kStepNumbers;
   AmxRange range{s, s_end, shared.a + i0 / kStripWidth * strip, shared.b + j0 / kStripWidth * strip};
-  Magnitudes seen_a = shared.seen_a.value();
-  if (!plan.shares_a()) {
-    auto* own = scratch<std::uint16_t>(Slot::gemm_own_parts, AmxPlan::divide_up(i1 - i0, kStripWidth) * strip);
-    split_a(g, range, i0, i1, own, seen_a);
-    range.a = own;
-  }
-  fit_matrix_unit(seen_a, shared.seen_b.value()) ? run_amx_task(g, unit, range, i0, i1, j0, j1)
-                                                 : run_without_amx(g, range, i0, i1, j0, j1);
+  Magnitudes seen_a = shared.seen_a.value(), seen_b = shared.seen_b.value();
+  if (!plan.shares_a()) range.a = split_own(g, true, range, i0, i1, seen_a);
+  if (plan.owns_b() && !g.prepared_b) range.b = split_own(g, false, range, j0, j1, seen_b);
+  fit_matrix_unit(seen_a, seen_b) ? run_amx_task(g, unit, range, i0, i1, j0, j1)
+                                  : run_without_amx(g, range, i0, i1, j0, j1);
 }
 
 /// Computes one product.
@@ -233,14 +244,15 @@ inline void run_amx(const GemmArgs<float>& g, const MatrixUnit& unit) {
   const int64_t most_steps = AmxPlan::divide_up(plan.steps, plan.ranges);
   const PreparedB prepared(g.prepared_b);
   if (g.prepared_b && g.prepare_b) prepared.fill(g, plan);
-  const int64_t b_numbers = g.prepared_b ? 0 : plan.b_numbers(most_steps);
+  const bool shares_b = !g.prepared_b && !plan.owns_b();
+  const int64_t b_numbers = shares_b ? plan.b_numbers(most_steps) : 0;
   const int64_t a_numbers = plan.shares_a() ? 2 * plan.row_blocks * most_steps * kStepNumbers : 0;
   std::uint16_t* const packed = scratch<std::uint16_t>(Slot::gemm_parts, a_numbers + b_numbers);
   for (int64_t i = 0; i < plan.ranges; ++i) {
     const int64_t s = plan.range_begin(i), s_end = plan.range_begin(i + 1);
     SharedStrips shared{.a = packed + b_numbers, .b = g.prepared_b ? prepared.at(plan, s) : packed};
     if (g.prepared_b) shared.seen_b.add(prepared.seen());
-    shared.fill(g, s, s_end, plan.shares_a(), !g.prepared_b);
+    shared.fill(g, s, s_end, plan.shares_a(), shares_b);
     parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) run_amx_task_of(g, unit, plan, shared, s, s_end, task);
     });
@@ -248,13 +260,15 @@ inline void run_amx(const GemmArgs<float>& g, const MatrixUnit& unit) {
 }
 
 /// True if the product takes less time by the matrix unit: it is large, and each number of an operand is used so often
-/// that splitting it pays off. Strips of B that all tasks share come from the third-level cache if there are many; they
-/// must then be used more often. The limits fit measurements of 55 shapes on two cores of a Xeon (Sapphire Rapids).
+/// that splitting it pays off, more seldom where many tasks of columns split B next to its use. Short sums into a C
+/// beyond the second-level cache take the time that C takes. The limits fit measurements of 60 shapes on two cores of a
+/// Xeon (Sapphire Rapids).
 inline bool is_faster_by_amx(const GemmArgs<float>& g) {
-  constexpr int64_t least_terms = 128, least_uses = 88, far_b = 1 << 19, least_rows_of_far_b = 160;
+  constexpr int64_t least_terms = 128, short_sums = 192, far_c = 1 << 20, many_columns = 512, few_rows = 128;
   constexpr double least_work = 1 << 24;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  if (g.k < least_terms || work < least_work || (g.m < least_rows_of_far_b && g.n * g.k > far_b)) return false;
+  if (g.k < least_terms || work < least_work || (g.k < short_sums && g.m * g.n > far_c)) return false;
+  const int64_t least_uses = g.m <= few_rows && g.n >= many_columns ? 56 : 88;
   return least_uses * (g.m + g.n) <= g.m * g.n;
 }
 
