@@ -163,7 +163,7 @@ struct SharedStrips {
   std::uint16_t *a, *b;
   SharedMagnitudes seen_a{}, seen_b{};
 
-  void fill(const GemmArgs<float>& g, int64_t begin, int64_t end, bool with_a, bool with_b) {
+  [[gnu::noinline]] void fill(const GemmArgs<float>& g, int64_t begin, int64_t end, bool with_a, bool with_b) {
     constexpr int64_t at_once = 4 * AmxPlan::kBlock, piece_steps = 16;
     const int64_t pieces = AmxPlan::divide_up(end - begin, piece_steps);
     const int64_t a_units = with_a ? AmxPlan::divide_up(g.m, at_once) : 0;
