@@ -195,6 +195,17 @@ TEST_CASE("gemm by the matrix unit: only the tasks whose rows leave the range ar
   CHECK(columns.worst() <= 1.0);
 }
 
+TEST_CASE("gemm by the matrix unit: so many columns at once that B's strips fit into the memory allowed for them") {
+  const Problem p{.m = 150, .n = 150, .k = 40, .transpose_b = true, .beta = 1, .bias = true};
+  Product<float> at_once(p), in_parts(p);
+  const int64_t blocks = run_emulated(at_once.args);
+  emulated_blocks = 0;
+  levin::kernels::cpu::detail::run_amx(in_parts.args, kEmulated, 26 << 10);  // two blocks of columns
+  CHECK(emulated_blocks == blocks);
+  CHECK(std::memcmp(at_once.c.data(), in_parts.c.data(), at_once.c.size() * sizeof(float)) == 0);
+  CHECK(in_parts.worst() <= 1.0);
+}
+
 TEST_CASE("gemm by the matrix unit: products by a prepared matrix have the bits of others, over two ranges of k") {
   for (const int64_t k : {90, 1100}) {
     const Problem p{.m = 33, .n = 150, .k = k, .transpose_b = true, .beta = 0.5, .bias = true};

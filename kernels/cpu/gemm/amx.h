@@ -32,8 +32,8 @@ struct AmxBlock {
 /// Places of the three parts in a step, in the order in which the unit reads them, for the hardware prefetcher.
 inline constexpr int64_t kPlacesOfA[kParts] = {0, 1, 2}, kPlacesOfB[kParts] = {0, 2, 1};
 
-/// The products that add up to one of floats, in the order in which they are added: part of A, part of B. Those of a
-/// middle and a low part and of two low parts are left out: they are at most 2^-24 of the product.
+/// The products that add up to one of floats, in the order in which they are added: part of A, part of B. The three
+/// others, of a middle and a low part and of two low parts, are left out: they are at most 2^-24 of the product.
 struct PartPair {
   int a, b;
 };
