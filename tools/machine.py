@@ -15,7 +15,9 @@ def simd():
     flags = next((line for line in lines if line.startswith("flags")), "")
     if platform.machine() == "aarch64":
         return "NEON"
-    return "AVX-512" if " avx512f" in flags else "AVX2" if " avx2" in flags else "SSE4"
+    if " avx512f" in flags:
+        return "AVX-512 and AMX" if " amx_bf16" in flags else "AVX-512"
+    return "AVX2" if " avx2" in flags else "SSE4"
 
 
 def machine():
