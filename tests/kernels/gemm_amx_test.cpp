@@ -9,7 +9,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <mutex>
 
 using namespace levin;
 using namespace levin::kernels::cpu;
@@ -140,7 +139,7 @@ TEST_CASE("gemm by the matrix unit: magnitudes that leave its range are computed
   CHECK_FALSE(fits(-140, 20));
   CHECK(fits(100, 16));
   CHECK_FALSE(fits(64, 61));  // products beyond 2^125
-  CHECK_FALSE(fits(125, -30));  // high parts may round up to infinity
+  CHECK_FALSE(fits(125, -30));  // a number beyond 2^125
 }
 
 TEST_CASE("gemm by the matrix unit: one small magnitude is seen in each half of a step, of both operands") {

@@ -1,5 +1,5 @@
-# A build with LEVIN_SIMD=native has kernels for the widest of Highway's instruction sets that this processor has and for no
-# other. AMX is not one of them.
+# A build with LEVIN_SIMD=native has kernels for the widest of Highway's instruction sets that this processor has, and for
+# no other. AMX is not one of Highway's.
 . tests/scripts/lib.sh
 dir=$build/native
 cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLEVIN_SIMD=native -DLEVIN_UNITY=OFF -DLEVIN_INSTALL=OFF \

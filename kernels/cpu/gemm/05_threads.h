@@ -15,6 +15,8 @@ namespace levin::kernels::cpu {
 
 namespace detail {
 
+constexpr int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
 /// The split of one product into tasks (rows x columns), and which operands are packed, and by whom.
 template <class T>
 struct GemmPlan {
@@ -94,7 +96,6 @@ struct GemmPlan {
     const bool few_panels = g.n <= kFarPanels * ops.panel_width, few_blocks = g.m <= kFewBlocks / 2 * ops.max_height;
     return ops.fast_in_place() && shares_sets && few_panels && !few_blocks ? kRowsOfSet : ops.max_height;
   }
-  static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
   int64_t tasks() const { return row_tasks * column_tasks; }
   int64_t block_begin(int64_t row_task) const { return blocks.count * row_task / row_tasks; }
   int64_t panel_begin(int64_t column_task) const { return panels * column_task / column_tasks; }
@@ -175,8 +176,8 @@ template <class T>
 void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& range) {
   constexpr int64_t unit_blocks = 8, few_panels = 8;
   const int64_t width = plan.ops.panel_width, unit_panels = plan.panels <= few_panels ? 1 : 4;
-  const int64_t a_units = plan.share_a ? plan.divide_up(plan.blocks.count, unit_blocks) : 0;
-  const int64_t b_units = plan.share_b ? plan.divide_up(plan.panels, unit_panels) : 0;
+  const int64_t a_units = plan.share_a ? divide_up(plan.blocks.count, unit_blocks) : 0;
+  const int64_t b_units = plan.share_b ? divide_up(plan.panels, unit_panels) : 0;
   const int64_t units = a_units + b_units;
   parallel_for(0, units * (range.end - range.begin), 1, [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {

@@ -37,7 +37,6 @@ struct AmxPlan {
       column_tasks = std::max(column_tasks, divide_up(column_blocks * std::min(steps, most_steps), own_block_steps));
     ranges = divide_up(steps, most_steps);
   }
-  static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
   /// True if each task splits the columns that no other reads, next to their use.
   bool owns_b() const { return row_tasks == 1; }
   bool shares_a() const { return owns_b() || column_tasks > 1; }
@@ -113,8 +112,8 @@ inline void run_amx_block(const GemmArgs<float>& g, const MatrixUnit& unit, cons
 }
 
 /// Computes rows [i0, i1) and columns [j0, j1) of C over a range of k, by blocks.
-inline void run_amx_task(const GemmArgs<float>& g, const MatrixUnit& unit, const AmxRange& range, int64_t i0,
-                         int64_t i1, int64_t j0, int64_t j1) {
+inline void run_amx_blocks(const GemmArgs<float>& g, const MatrixUnit& unit, const AmxRange& range, int64_t i0,
+                           int64_t i1, int64_t j0, int64_t j1) {
   constexpr int64_t size = AmxPlan::kBlock;
   const int64_t strip = range.steps() * kStepNumbers;
   unit.begin();
@@ -141,21 +140,28 @@ inline void run_without_amx(const GemmArgs<float>& g, const AmxRange& range, int
   run_product(part, GemmPlan<float>(part, true, GemmPlan<float>::in_place_height(part)));
 }
 
-/// Splits rows [begin, end) of A, or columns of B, over a range of k into strips of the calling thread.
-inline const std::uint16_t* split_own(const GemmArgs<float>& g, bool of_a, const AmxRange& range, int64_t begin,
-                                      int64_t end, Magnitudes& seen) {
-  const int64_t p0 = range.begin * kStepTerms, p1 = std::min(range.end * kStepTerms, g.k);
-  const int64_t strip = range.steps() * kStepNumbers;
-  auto* own = scratch<std::uint16_t>(Slot::gemm_own_parts, AmxPlan::divide_up(end - begin, kStripWidth) * strip);
+/// Splits rows [begin, end) of A, or columns of B, over terms [p0, p1) into strips from dst on; returns what it saw.
+inline Magnitudes split_part(const GemmArgs<float>& g, bool of_a, int64_t begin, int64_t end, int64_t p0, int64_t p1,
+                             std::uint16_t* dst, int64_t strip) {
+  Magnitudes seen;
   gemm_ops<float>().split({.of_a = of_a,
                            .src = of_a ? g.a + begin * g.a_rs + p0 * g.a_cs : g.b + p0 * g.b_rs + begin * g.b_cs,
                            .i_stride = of_a ? g.a_rs : g.b_cs,
                            .p_stride = of_a ? g.a_cs : g.b_rs,
                            .count = end - begin,
                            .k = p1 - p0,
-                           .dst = own,
+                           .dst = dst,
                            .strip = strip,
                            .seen = &seen});
+  return seen;
+}
+
+/// Splits rows [begin, end) of A, or columns of B, over a range of k into strips of the calling thread.
+inline const std::uint16_t* split_own(const GemmArgs<float>& g, bool of_a, const AmxRange& range, int64_t begin,
+                                      int64_t end, Magnitudes& seen) {
+  const int64_t strip = range.steps() * kStepNumbers;
+  auto* own = scratch<std::uint16_t>(Slot::gemm_own_parts, divide_up(end - begin, kStripWidth) * strip);
+  seen = split_part(g, of_a, begin, end, range.begin * kStepTerms, std::min(range.end * kStepTerms, g.k), own, strip);
   return own;
 }
 
@@ -166,9 +172,9 @@ struct SharedStrips {
 
   [[gnu::noinline]] void fill(const GemmArgs<float>& g, int64_t begin, int64_t end, bool with_a, bool with_b) {
     constexpr int64_t at_once = 4 * AmxPlan::kBlock, piece_steps = 16;
-    const int64_t pieces = AmxPlan::divide_up(end - begin, piece_steps);
-    const int64_t a_units = with_a ? AmxPlan::divide_up(g.m, at_once) : 0;
-    const int64_t units = a_units + (with_b ? AmxPlan::divide_up(g.n, at_once) : 0);
+    const int64_t pieces = divide_up(end - begin, piece_steps);
+    const int64_t a_units = with_a ? divide_up(g.m, at_once) : 0;
+    const int64_t units = a_units + (with_b ? divide_up(g.n, at_once) : 0);
     const int64_t strip = (end - begin) * kStepNumbers;
     parallel_for(0, units * pieces, 1, [&](int64_t first, int64_t last) {
       for (int64_t u = first; u < last; ++u) {
@@ -177,17 +183,8 @@ struct SharedStrips {
         const int64_t at = (of_a ? unit : unit - a_units) * at_once, size = of_a ? g.m : g.n;
         const int64_t p0 = (begin + piece * piece_steps) * kStepTerms;
         const int64_t p1 = std::min({p0 + piece_steps * kStepTerms, end * kStepTerms, g.k});
-        Magnitudes seen;
-        gemm_ops<float>().split({.of_a = of_a,
-                                 .src = of_a ? g.a + at * g.a_rs + p0 * g.a_cs : g.b + p0 * g.b_rs + at * g.b_cs,
-                                 .i_stride = of_a ? g.a_rs : g.b_cs,
-                                 .p_stride = of_a ? g.a_cs : g.b_rs,
-                                 .count = std::min(at_once, size - at),
-                                 .k = p1 - p0,
-                                 .dst = (of_a ? a : b) + at / kStripWidth * strip + piece * piece_steps * kStepNumbers,
-                                 .strip = strip,
-                                 .seen = &seen});
-        (of_a ? seen_a : seen_b).add(seen);
+        std::uint16_t* const dst = (of_a ? a : b) + at / kStripWidth * strip + piece * piece_steps * kStepNumbers;
+        (of_a ? seen_a : seen_b).add(split_part(g, of_a, at, std::min(at + at_once, size), p0, p1, dst, strip));
       }
     });
   }
@@ -220,8 +217,8 @@ class PreparedB {
 };
 
 /// Computes one task of the grid over steps [s, s_end).
-inline void run_amx_task_of(const GemmArgs<float>& g, const MatrixUnit& unit, const AmxPlan& plan,
-                            const SharedStrips& shared, int64_t s, int64_t s_end, int64_t task) {
+inline void run_amx_task(const GemmArgs<float>& g, const MatrixUnit& unit, const AmxPlan& plan,
+                         const SharedStrips& shared, int64_t s, int64_t s_end, int64_t task) {
   const auto edge = [](int64_t blocks, int64_t tasks, int64_t t, int64_t size) {
     return std::min(blocks * t / tasks * AmxPlan::kBlock, size);
   };
@@ -235,14 +232,14 @@ inline void run_amx_task_of(const GemmArgs<float>& g, const MatrixUnit& unit, co
   Magnitudes seen_a = shared.seen_a.value(), seen_b = shared.seen_b.value();
   if (!plan.shares_a()) range.a = split_own(g, true, range, i0, i1, seen_a);
   if (plan.owns_b() && !g.prepared_b) range.b = split_own(g, false, range, j0, j1, seen_b);
-  fit_matrix_unit(seen_a, seen_b) ? run_amx_task(g, unit, range, i0, i1, j0, j1)
+  fit_matrix_unit(seen_a, seen_b) ? run_amx_blocks(g, unit, range, i0, i1, j0, j1)
                                   : run_without_amx(g, range, i0, i1, j0, j1);
 }
 
 /// Computes a product of which B's strips of a range may be in memory at once.
 inline void run_amx_columns(const GemmArgs<float>& g, const MatrixUnit& unit) {
   const AmxPlan plan(g.m, g.n, g.k);
-  const int64_t most_steps = AmxPlan::divide_up(plan.steps, plan.ranges);
+  const int64_t most_steps = divide_up(plan.steps, plan.ranges);
   const PreparedB prepared(g.prepared_b);
   if (g.prepared_b && g.prepare_b) prepared.fill(g, plan);
   const bool shares_b = !g.prepared_b && !plan.owns_b();
@@ -255,7 +252,7 @@ inline void run_amx_columns(const GemmArgs<float>& g, const MatrixUnit& unit) {
     if (g.prepared_b) shared.seen_b.add(prepared.seen());
     shared.fill(g, s, s_end, plan.shares_a(), shares_b);
     parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) run_amx_task_of(g, unit, plan, shared, s, s_end, task);
+      for (int64_t task = begin; task < end; ++task) run_amx_task(g, unit, plan, shared, s, s_end, task);
     });
   }
 }
@@ -263,7 +260,7 @@ inline void run_amx_columns(const GemmArgs<float>& g, const MatrixUnit& unit) {
 /// Computes one product, so many columns at once that the strips of B that tasks share have at most `most_bytes`.
 inline void run_amx(const GemmArgs<float>& g, const MatrixUnit& unit, int64_t most_bytes = int64_t{8} << 20) {
   const AmxPlan plan(g.m, g.n, g.k);
-  const int64_t block_bytes = 2 * kStepNumbers * AmxPlan::divide_up(plan.steps, plan.ranges) * 2;
+  const int64_t block_bytes = 2 * kStepNumbers * divide_up(plan.steps, plan.ranges) * 2;
   const int64_t columns = std::max<int64_t>(1, most_bytes / block_bytes) * AmxPlan::kBlock;
   if (g.prepared_b || plan.owns_b() || columns >= g.n) return run_amx_columns(g, unit);
   for (int64_t j = 0; j < g.n; j += columns) {

@@ -38,10 +38,11 @@ LEVIN_AMX void begin_tiles() {
 
 LEVIN_AMX void end_tiles() { _tile_release(); }
 
-/// Loads tile `part` of step s of one or two strips into two registers.
-#define LEVIN_LOAD_PARTS(first, second, strips, from, part, distance) \
-  _tile_loadd(first, (from) + (part)*kTileNumbers, 64);               \
-  if constexpr ((strips) == 2) _tile_loadd(second, (from) + (distance) + (part)*kTileNumbers, 64)
+// Macros, since registers are constants of the instructions. This one loads the tiles at one place of a step (see
+// kPlacesOfA) of one or two strips.
+#define LEVIN_LOAD_PARTS(first, second, strips, from, place, distance) \
+  _tile_loadd(first, (from) + (place)*kTileNumbers, 64);               \
+  if constexpr ((strips) == 2) _tile_loadd(second, (from) + (distance) + (place)*kTileNumbers, 64)
 
 #define LEVIN_MULTIPLY()                                 \
   _tile_dpbf16ps(0, 4, 6);                               \
@@ -110,7 +111,7 @@ void compute_block(const AmxBlock& block) {
 
 /// Returns whether the processor has the unit and Linux permits this process to use it. Linux saves the tiles of a
 /// thread only in processes that ask for it, and refuses those whose alternate signal stacks are too small for them.
-bool permitted() {
+bool is_permitted() {
   const char* const limit = std::getenv("LEVIN_CPU_CAPABILITY");
   if (limit && *limit && std::string_view(limit) != "amx") return false;
   if (!(hwy::SupportedTargets() & HWY_AVX3)) return false;
@@ -126,11 +127,15 @@ bool permitted() {
 
 const MatrixUnit* amx_unit() {
   static constexpr MatrixUnit unit{&begin_tiles, &compute_block, &end_tiles};
-  static const bool usable = permitted();
+  static const bool usable = is_permitted();
   return usable ? &unit : nullptr;
 }
 
 }  // namespace levin::kernels::cpu
+
+#undef LEVIN_AMX
+#undef LEVIN_LOAD_PARTS
+#undef LEVIN_MULTIPLY
 
 #else
 
