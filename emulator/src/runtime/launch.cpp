@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <span>
+#include <vector>
 
 namespace levin::emulator {
 
@@ -133,6 +136,24 @@ cudaError_t check(Runtime& rt, const cudaLaunchConfig_t& config, const Wishes& w
   return check_cluster(rt, kernel, g, wishes, f);
 }
 
+/// A kernel with a copy of its arguments.
+class Call {
+ public:
+  Call(const void* function, CallKernel call, std::span<const std::byte> arguments)
+      : function_(function), call_(call), blocks_((arguments.size() + sizeof(Block) - 1) / sizeof(Block)) {
+    std::memcpy(blocks_.data(), arguments.data(), arguments.size());
+  }
+  void make() const { call_(function_, blocks_.front().bytes); }
+
+ private:
+  struct alignas(kArgumentAlignment) Block {
+    std::byte bytes[kArgumentAlignment];
+  };
+  const void* function_;
+  CallKernel call_;
+  std::vector<Block> blocks_;
+};
+
 std::string run(const Launch& launch) {
   try {
     return run_grid(launch);
@@ -143,7 +164,8 @@ std::string run(const Launch& launch) {
 
 }  // namespace
 
-cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function, std::function<void()> body) {
+cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function, CallKernel kernel,
+                         const std::byte* arguments, std::size_t bytes) {
   return call(Needs::health, [&](Runtime& rt, Lock& lock) {
     if (!config || !function) return cudaErrorInvalidValue;
     Function& f = function_of(rt, function);
@@ -168,13 +190,13 @@ cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function,
     launch.array_bytes = &f.array_bytes;
     f.most_threads = std::max(f.most_threads, config->blockDim.x * config->blockDim.y * config->blockDim.z);
     f.most_dynamic = std::max(f.most_dynamic, config->dynamicSmemBytes);
-    launch.body = [](void* context) { (*static_cast<const std::function<void()>*>(context))(); };
+    launch.body = [](void* context) { static_cast<const Call*>(context)->make(); };
     Work work;
     work.kind = Work::Kind::kernel;
     work.opens = 1u << stream->device;
     work.name = launch.kernel;
-    work.run = [launch, call_it = std::move(body)]() mutable {
-      launch.context = &call_it;
+    work.run = [launch, called = Call(function, kernel, {arguments, bytes})]() mutable {
+      launch.context = &called;
       return run(launch);
     };
     return rt.submit(lock, *stream, std::move(work));

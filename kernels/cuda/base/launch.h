@@ -4,7 +4,6 @@
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/base/range.h"
-#include "kernels/cuda/base/shared_memory.h"
 #include "kernels/cuda/device/driver.h"
 
 #include <levin/core/device.h>
@@ -31,33 +30,32 @@ inline unsigned blocks_for(std::int64_t n, int threads = 256) {
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
-/// A launch with at least this much dynamic shared memory calls allow_dynamic_shared: without it, static and dynamic
-/// shared memory are limited to 48 KiB together, and the launcher does not know the size of the static part.
-inline constexpr std::size_t kAskForShared = 32 * 1024;
+/// The part of a launch that does not depend on the kernel's parameters: a profiler's range, the stream's device as the
+/// current one until the scope ends, the kernel's permission to use its shared memory, and CUDA's form of the
+/// configuration.
+class LaunchScope {
+ public:
+  LaunchScope(const void* kernel, const LaunchConfig& config);
+  LaunchScope(const LaunchScope&) = delete;
+  LaunchScope& operator=(const LaunchScope&) = delete;
+  ~LaunchScope();
+
+  const cudaLaunchConfig_t* config() const { return &config_; }
+
+ private:
+  ProfilerRange range_;
+  DeviceGuard guard_;
+  cudaLaunchAttribute cluster_{};
+  cudaLaunchConfig_t config_{};
+};
 
 /// Launches the kernel on the stream and its device. Arguments are converted to the kernel's parameter types. An empty
 /// grid launches nothing. Throws DeviceError if the launch fails.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const LaunchConfig& c, A&&... args) {
   if (c.grid.x == 0 || c.grid.y == 0 || c.grid.z == 0) return;
-  const ProfilerRange range(c.where.function_name());
-  const DeviceGuard guard(c.stream.device().index);
-  if (c.shared >= kAskForShared) {
-    allow_dynamic_shared(reinterpret_cast<const void*>(kernel), c.stream.device().index);
-  }
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = c.cluster.x;
-  attribute.val.clusterDim.y = c.cluster.y;
-  attribute.val.clusterDim.z = c.cluster.z;
-  cudaLaunchConfig_t config{};
-  config.gridDim = c.grid;
-  config.blockDim = c.block;
-  config.dynamicSmemBytes = c.shared;
-  config.stream = stream_of(c.stream);
-  config.attrs = &attribute;
-  config.numAttrs = c.cluster.x * c.cluster.y * c.cluster.z > 1 ? 1 : 0;
-  check(cudaLaunchKernelEx(&config, kernel, P(std::forward<A>(args))...), "launch");
+  const LaunchScope scope(reinterpret_cast<const void*>(kernel), c);
+  check(cudaLaunchKernelEx(scope.config(), kernel, P(std::forward<A>(args))...), "launch");
 }
 
 }  // namespace levin::kernels::cuda

@@ -12,7 +12,7 @@ namespace levin::test {
 namespace {
 
 using Complex = std::complex<double>;
-using Line = std::vector<Complex>;
+using ComplexLine = std::vector<Complex>;
 
 /// Returns exp(2 pi i k / n), exact at quarter turns.
 Complex root(std::size_t k, std::size_t n) {
@@ -22,9 +22,9 @@ Complex root(std::size_t k, std::size_t n) {
 }
 
 /// Returns the sums over j of x[j] exp(2 pi i sign j k / n), for k < n.
-Line dft(const Line& x, double sign) {
+ComplexLine dft(const ComplexLine& x, double sign) {
   const std::size_t n = x.size();
-  Line y(n), roots(n);
+  ComplexLine y(n), roots(n);
   for (std::size_t k = 0; k < n; ++k) roots[k] = sign > 0 ? root(k, n) : std::conj(root(k, n));
   for (std::size_t k = 0; k < n; ++k)
     for (std::size_t j = 0; j < n; ++j) y[k] += x[j] * roots[j * k % n];
@@ -38,7 +38,7 @@ Tensor by_lines(const Tensor& x, bool pairs, const Shape& sizes, F f) {
   const auto n = static_cast<std::size_t>(x.size(pairs ? -2 : -1)), width = pairs ? 2 * n : n;
   std::vector<double> y;
   for (std::size_t first = 0; first < v.size(); first += width) {
-    Line line(n);
+    ComplexLine line(n);
     for (std::size_t i = 0; i < n; ++i)
       line[i] = pairs ? Complex(v[first + 2 * i], v[first + 2 * i + 1]) : Complex(v[first + i], 0);
     f(line, y);
@@ -46,7 +46,7 @@ Tensor by_lines(const Tensor& x, bool pairs, const Shape& sizes, F f) {
   return from_data(y, sizes);
 }
 
-void append(std::vector<double>& y, const Line& line, std::size_t count, double scale = 1) {
+void append(std::vector<double>& y, const ComplexLine& line, std::size_t count, double scale = 1) {
   for (std::size_t k = 0; k < count; ++k) {
     y.push_back(line[k].real() * scale);
     y.push_back(line[k].imag() * scale);
@@ -68,7 +68,7 @@ Sample complex_sample(const Shape& sizes, bool inverse) {
     return {view_as_real(inverse ? fft::ifft(z) : fft::fft(z))};
   };
   s.reference = [=](const Tensors& x) -> Tensors {
-    return {by_lines(x[0], true, x[0].sizes(), [&](const Line& line, std::vector<double>& y) {
+    return {by_lines(x[0], true, x[0].sizes(), [&](const ComplexLine& line, std::vector<double>& y) {
       append(y, dft(line, inverse ? 1 : -1), line.size(), inverse ? 1.0 / static_cast<double>(line.size()) : 1.0);
     })};
   };
@@ -87,7 +87,7 @@ Sample half_sample(const Shape& sizes) {
     Shape half = x[0].sizes();
     half[half.size() - 1] = half.back() / 2 + 1;
     half.push_back(2);
-    return {by_lines(x[0], false, half, [](const Line& line, std::vector<double>& y) {
+    return {by_lines(x[0], false, half, [](const ComplexLine& line, std::vector<double>& y) {
       append(y, dft(line, -1), line.size() / 2 + 1);
     })};
   };
@@ -108,8 +108,8 @@ Sample real_sample(const Shape& lead, int64_t n) {
   s.reference = [=](const Tensors& x) -> Tensors {
     Shape out = lead;
     out.push_back(n);
-    return {by_lines(x[0], true, out, [&](const Line& half, std::vector<double>& y) {
-      Line whole(static_cast<std::size_t>(n));
+    return {by_lines(x[0], true, out, [&](const ComplexLine& half, std::vector<double>& y) {
+      ComplexLine whole(static_cast<std::size_t>(n));
       for (std::size_t k = 0; k < half.size(); ++k) {
         const bool alone = k == 0 || 2 * k == whole.size();
         whole[k] = alone ? Complex(half[k].real(), 0) : half[k];

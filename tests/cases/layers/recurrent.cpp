@@ -104,7 +104,7 @@ Sample layer_sample(const Layer& l) {
   return s;
 }
 
-Sample random_layer(Draw& d) {
+Sample random_recurrent_layer(Draw& d) {
   const auto cell = d.of(std::array{RecurrentCell::rnn_tanh, RecurrentCell::gru, RecurrentCell::lstm});
   return layer_sample({.cell = cell,
                        .steps = d.between(1, 5),
@@ -141,7 +141,7 @@ std::vector<OpCase> recurrent_cases() {
   // A parallel task has 4,096 gates: 64 samples of an rnn, or one more.
   c.limits = {layer_sample({.cell = rnn_tanh, .steps = 2, .batch = 64, .hidden = 64}),
               layer_sample({.cell = rnn_tanh, .steps = 2, .batch = 65, .hidden = 64})};
-  c.draw = random_layer;
+  c.draw = random_recurrent_layer;
   c.op = c.samples[0].op;
   c.reference = c.samples[0].reference;
   c.dtypes = kFloatTypes;

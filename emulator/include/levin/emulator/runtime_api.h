@@ -4,8 +4,9 @@
 
 #include <levin/emulator/runtime_types.h>
 
-#include <functional>
-#include <tuple>
+#include <array>
+#include <cstddef>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -120,8 +121,14 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type);
 
 // ---- kernels
 namespace levin::emulator {
-/// Checks the launch and queues it. `body` calls the kernel for one thread; `function` is its address.
-cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function, std::function<void()> body);
+/// Calls a kernel for one thread with arguments that lie in one block of memory.
+using CallKernel = void (*)(const void* function, const std::byte* arguments);
+/// The alignment of the arguments' block; a tensor map needs it.
+inline constexpr std::size_t kArgumentAlignment = 64;
+
+/// Checks the launch, copies the arguments and queues it. `function` is the kernel's address, which `call` receives.
+cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function, CallKernel call,
+                         const std::byte* arguments, std::size_t bytes);
 
 cudaError_t set_function_attribute(const void* function, cudaFuncAttribute attr, int value);
 cudaError_t function_attributes(cudaFuncAttributes* attributes, const void* function);
@@ -138,17 +145,48 @@ const void* address_of(F* function) {
 }
 }  // namespace levin::emulator
 
+namespace levin::emulator {
+/// The offsets of arguments of these types in one block of memory; the last entry is its size.
+template <class... P>
+inline constexpr auto kArgumentOffsets = [] {
+  constexpr std::array<std::size_t, sizeof...(P) + 1> sizes{sizeof(P)..., 0}, alignments{alignof(P)..., 1};
+  std::array<std::size_t, sizeof...(P) + 1> offsets{};
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    offsets[i] = (end + alignments[i] - 1) / alignments[i] * alignments[i];
+    end = offsets[i] + sizes[i];
+  }
+  return offsets;
+}();
+
+// One instance serves all kernels with these parameters. Without std::function and std::tuple a file of kernels
+// compiles in two thirds of the time.
+template <class... P, std::size_t... I>
+cudaError_t queue_call(const cudaLaunchConfig_t* config, const void* function, std::index_sequence<I...>,
+                       P... arguments) {
+  alignas(kArgumentAlignment) std::byte block[kArgumentOffsets<P...>.back() + 1]{};
+  (std::construct_at(reinterpret_cast<P*>(block + kArgumentOffsets<P...>[I]), arguments), ...);
+  return queue_kernel(
+      config, function,
+      [](const void* called, [[maybe_unused]] const std::byte* from) {
+        reinterpret_cast<void (*)(P...)>(const_cast<void*>(called))(
+            *reinterpret_cast<const P*>(from + kArgumentOffsets<P...>[I])...);
+      },
+      block, sizeof block);
+}
+}  // namespace levin::emulator
+
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... args) {
   static_assert(sizeof...(P) == sizeof...(A), "a kernel takes as many arguments as it has parameters");
   static_assert((std::is_trivially_copyable_v<std::remove_cv_t<P>> && ...),
                 "a kernel's arguments are copied to the device byte by byte");
   static_assert((sizeof(P) + ... + std::size_t{0}) <= 32764, "a kernel takes at most 32764 bytes of arguments");
-  return levin::emulator::queue_kernel(
-      config, levin::emulator::address_of(kernel),
-      [kernel, arguments = std::tuple<std::remove_cv_t<P>...>(static_cast<P>(std::forward<A>(args))...)] {
-        std::apply(kernel, arguments);
-      });
+  static_assert(((alignof(P) <= levin::emulator::kArgumentAlignment) && ...),
+                "a kernel's arguments are copied as a block of this alignment");
+  return levin::emulator::queue_call<std::remove_cv_t<P>...>(config, levin::emulator::address_of(kernel),
+                                                             std::index_sequence_for<P...>(),
+                                                             static_cast<P>(std::forward<A>(args))...);
 }
 
 template <class F>
