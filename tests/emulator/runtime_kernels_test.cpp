@@ -23,6 +23,21 @@ __global__ void add(T* out, const T* a, T b) {
   out[threadIdx.x] = a[threadIdx.x] + b;
 }
 
+/// As large and as aligned as a tensor map.
+struct alignas(64) Wide {
+  double values[16];
+};
+
+/// Parameters between which the driver leaves gaps.
+__global__ void list(double* out, char a, double b, Wide c, short d, const float e) {
+  const double all[] = {double(a), b, c.values[0], c.values[15], double(d), double(e)};
+  for (int i = 0; i < 6; ++i) out[i] = all[i];
+}
+__global__ void list_backwards(double* out, char a, double b, Wide c, short d, const float e) {
+  const double all[] = {double(e), double(d), c.values[15], c.values[0], b, double(a)};
+  for (int i = 0; i < 6; ++i) out[i] = all[i];
+}
+
 /// Half of the block waits at a barrier that the other half never reaches.
 __global__ void diverge(int* out) {
   if (threadIdx.x < 16) __syncthreads();
@@ -73,6 +88,23 @@ TEST_CASE("runtime kernels: arguments are copied at the launch, the kernel runs 
   std::vector<int> wanted(70, 9);
   std::fill(wanted.begin(), wanted.begin() + 32, 10);
   CHECK_EQ(a.read(), wanted);
+}
+
+TEST_CASE("runtime kernels: arguments of every alignment arrive, also at kernels with the same parameters") {
+  const FreshDevices fresh;
+  const TestStream stream;
+  double* out = nullptr;
+  CHECK_OK(cudaMalloc(reinterpret_cast<void**>(&out), 12 * sizeof(double)));
+  Wide wide{};
+  wide.values[0] = 3, wide.values[15] = 4;
+  const auto c = shape(1, 1, stream);
+  CHECK_OK(cudaLaunchKernelEx(&c, list, out, char{1}, 2.0, wide, short{5}, 6.f));
+  CHECK_OK(cudaLaunchKernelEx(&c, list_backwards, out + 6, char{12}, 11.0, wide, short{8}, 7.f));
+  std::vector<double> read(12);
+  CHECK_OK(cudaMemcpyAsync(read.data(), out, 12 * sizeof(double), cudaMemcpyDeviceToHost, stream));
+  CHECK_OK(cudaStreamSynchronize(stream));
+  CHECK_EQ(read, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 4, 3, 11, 12});
+  CHECK_OK(cudaFree(out));
 }
 
 TEST_CASE("runtime kernels: launches beyond the device's limits are refused") {
