@@ -41,8 +41,8 @@ assert faults(32, 1 * KIB, 128, 226 * KIB) == [] and len(faults(32, 2 * KIB, 128
 assert faults(32, 1 * KIB, 128, 226 * KIB, "sm_80") == [], "launched for another architecture"
 assert faults(32, 0, 32, 0, launched="_Z1bv") == [
     "none of the 1 launched kernels is one of the 1 that ptxas compiled"]
-# The header says from where on a launch asks, too.
-header = pathlib.Path("kernels/cuda/base/launch.h").read_text()
-assert f"kAskForShared = {code['ASK_FOR_SHARED'] // KIB} * 1024" in header
+# The launch has the same limit.
+launch = pathlib.Path("kernels/cuda/base/launch.cu").read_text()
+assert f"kAskForShared = {code['ASK_FOR_SHARED'] // KIB} * 1024" in launch
 PYTHON
 rm -rf "$work"

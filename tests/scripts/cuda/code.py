@@ -13,7 +13,7 @@ import sys
 UNITS = ("sgemm", "hgemm", "matmul", "conv", "attention")
 
 # Of a block (CUDA C++ Programming Guide, technical specifications): registers, and bytes of shared memory for a kernel
-# that asks for more than the usual. Launches ask for it from kAskForShared on (kernels/cuda/base/launch.h).
+# that asks for more than the usual. Launches ask for it from kAskForShared on (kernels/cuda/base/launch.cu).
 REGISTERS = 64 * 1024
 SHARED = {"sm_80": 163 * 1024, "sm_90a": 227 * 1024}
 USUAL_SHARED, ASK_FOR_SHARED = 48 * 1024, 32 * 1024
