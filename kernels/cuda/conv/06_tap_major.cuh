@@ -21,26 +21,27 @@ template <class Loads, class Out>
 __global__ void __launch_bounds__(Loads::Tiles::kThreads, Loads::Tiles::Warps::kResident)
     conv_tap_major(typename Loads::Product product, Out out, TileGrid grid) {
   using Tiles = typename Loads::Tiles;
+  constexpr int kLast = (kFloatConvStages - 1) * Tiles::kStage;
   float* shared = dynamic_shared<float>();  // (stage, A's tile then B's)
   const TilePlace place = grid.at(blockIdx.x);
   Loads loads(product, place, grid);
   const int tiles = loads.tiles();
   const auto fetch = [&](int tile, int stage) {  // an empty group keeps the count when no tile is left
-    if (tile < tiles) loads.fetch(shared + stage * Tiles::kStage);
+    if (tile < tiles) loads.fetch(shared + stage);
     ptx::cp_async_commit();
   };
   LEVIN_PRAGMA_UNROLL
-  for (int i = 0; i < kFloatConvStages - 1; ++i) fetch(i, i);
+  for (int i = 0; i < kFloatConvStages - 1; ++i) fetch(i, i * Tiles::kStage);
 
   typename Tiles::Warps warps;
-  int stage = 0;
+  int stage = 0;  // offset in floats; the number of the stage needs one more register, and sm_80 would spill a sum
   for (int tile = 0; tile < tiles; ++tile) {
     ptx::cp_async_wait<kFloatConvStages - 2>();  // the stage has arrived
     __syncthreads();                             // for all threads, and all have read the one before it
-    fetch(tile + kFloatConvStages - 1, stage == 0 ? kFloatConvStages - 1 : stage - 1);
-    const float* a = shared + stage * Tiles::kStage;
+    fetch(tile + kFloatConvStages - 1, stage == 0 ? kLast : stage - Tiles::kStage);
+    const float* a = shared + stage;
     warps.multiply(a, a + Tiles::A::kElements);
-    stage = stage + 1 == kFloatConvStages ? 0 : stage + 1;
+    stage = stage == kLast ? 0 : stage + Tiles::kStage;
   }
   warps.write(out, place, place.row * Tiles::kM, place.column * Tiles::kN);
 }
