@@ -18,14 +18,18 @@ void check_says(const std::vector<std::string>& errors, const std::string& part)
   for (const std::string& e : errors) CHECK_MESSAGE(e.find(part) != std::string::npos, e, " does not say: ", part);
 }
 
-/// Every rank calls f, then waits for the others.
+/// Every rank calls f, then waits for the others until a fault shows. Calls are compared beside the work, so the fault
+/// may be thrown by a later call.
 std::vector<std::string> all_wait(int n, const std::function<Work(ProcessGroup&)>& f) {
   return errors_in_nccl_group(
       n,
       [&](ProcessGroup& group) {
         group.barrier().wait();
         f(group).wait();
-        group.barrier().wait();
+        const auto until = std::chrono::steady_clock::now() + 10s;
+        do {
+          group.barrier().wait();
+        } while (std::chrono::steady_clock::now() < until);
       },
       "nccl", 30s);
 }
