@@ -143,9 +143,7 @@ const void* address_of(F* function) {
     return function;
   }
 }
-}  // namespace levin::emulator
 
-namespace levin::emulator {
 /// The offsets of arguments of these types in one block of memory; the last entry is its size.
 template <class... P>
 inline constexpr auto kArgumentOffsets = [] {
@@ -159,12 +157,12 @@ inline constexpr auto kArgumentOffsets = [] {
   return offsets;
 }();
 
-// One instance serves all kernels with these parameters. Without std::function and std::tuple a file of kernels
-// compiles in two thirds of the time.
+/// Queues a launch with these arguments. One instance serves all kernels with the same parameters, and needs neither
+/// std::function nor std::tuple, because the tests compile hundreds of launches.
 template <class... P, std::size_t... I>
 cudaError_t queue_call(const cudaLaunchConfig_t* config, const void* function, std::index_sequence<I...>,
                        P... arguments) {
-  alignas(kArgumentAlignment) std::byte block[kArgumentOffsets<P...>.back() + 1]{};
+  alignas(kArgumentAlignment) std::byte block[kArgumentOffsets<P...>.back() + 1]{};  // not empty without parameters
   (std::construct_at(reinterpret_cast<P*>(block + kArgumentOffsets<P...>[I]), arguments), ...);
   return queue_kernel(
       config, function,
@@ -183,7 +181,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                 "a kernel's arguments are copied to the device byte by byte");
   static_assert((sizeof(P) + ... + std::size_t{0}) <= 32764, "a kernel takes at most 32764 bytes of arguments");
   static_assert(((alignof(P) <= levin::emulator::kArgumentAlignment) && ...),
-                "a kernel's arguments are copied as a block of this alignment");
+                "a kernel's parameters are aligned to 64 bytes at most");
   return levin::emulator::queue_call<std::remove_cv_t<P>...>(config, levin::emulator::address_of(kernel),
                                                              std::index_sequence_for<P...>(),
                                                              static_cast<P>(std::forward<A>(args))...);
