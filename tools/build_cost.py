@@ -53,7 +53,10 @@ def module_of(output):
 
 def simd_of(targets):
     """Returns the LEVIN_SIMD with which `./run` configures a fresh folder for these targets."""
-    return "native" if all((ROOT / "examples" / target).is_dir() for target in targets) else "all"
+    def of_this_processor(target):
+        return target == "levin_library_tests" or (ROOT / "examples" / target).is_dir()
+
+    return "native" if all(map(of_this_processor, targets)) else "all"
 
 
 def build(preset, targets):
