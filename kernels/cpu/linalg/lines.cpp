@@ -1,4 +1,4 @@
-// Products, sums and rotations of lines.
+// Products, sums and rotations of lines, and eliminations within blocks of them.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -59,6 +59,43 @@ HWY_INLINE void subtract_from_all(int64_t count, int64_t n, const T* x, const T*
     for (int64_t j = 0; j < n; j += kLanes<T>)
       hn::StoreU(hn::NegMulAdd(factor, hn::LoadU(d, x + j), hn::LoadU(d, line + j)), d, line + j);
   }
+}
+
+/// The first of the elements whose magnitude is the largest; a NaN is passed over, unless it is the first.
+template <class T>
+HWY_INLINE int64_t first_largest(int64_t n, const T* x) {
+  const Simd<T> d;
+  auto most = hn::Abs(hn::Set(d, x[0]));
+  const auto line = [&](int64_t i) HWY_ATTR {
+    return hn::Abs(i + kLanes<T> <= n ? hn::LoadU(d, x + i) : load_part(x + i, n - i));
+  };
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    const auto v = line(i);
+    most = hn::IfThenElse(hn::Gt(v, most), v, most);
+  }
+  most = hn::MaxOfLanes(d, most);
+  for (int64_t i = 0; i < n; i += kLanes<T>)
+    if (const auto found = hn::FindFirstTrue(d, hn::Eq(line(i), most)); found >= 0) return i + found;
+  return 0;
+}
+
+template <class T>
+HWY_INLINE bool factorize_columns(int64_t height, int64_t width, T* lines, int64_t stride, int64_t* pivots) {
+  const Simd<T> d;
+  bool regular = true;
+  for (int64_t j = 0; j < width; ++j) {
+    T* column = lines + j * stride;
+    const int64_t pivot = pivots[j] = j + first_largest(height - j, column + j);
+    const T value = column[pivot];
+    regular &= value != T(0);
+    if (value == T(0)) continue;
+    for (int64_t k = 0; pivot != j && k < width; ++k) std::swap(lines[k * stride + j], lines[k * stride + pivot]);
+    for (int64_t i = j + 1; i < height; i += kLanes<T>)
+      hn::StoreU(hn::Div(hn::LoadU(d, column + i), hn::Set(d, value)), d, column + i);
+    subtract_from_all(width - j - 1, height - j - 1, column + j + 1, column + stride + j, stride,
+                      column + stride + j + 1, stride);
+  }
+  return regular;
 }
 
 template <int V, class T>
@@ -178,6 +215,12 @@ void subtract_f64(int64_t count, int64_t n, const double* x, const double* facto
                   int64_t stride) {
   subtract_from_all(count, n, x, factors, step, lines, stride);
 }
+bool lu_f32(int64_t height, int64_t width, float* lines, int64_t stride, int64_t* pivots) {
+  return factorize_columns(height, width, lines, stride, pivots);
+}
+bool lu_f64(int64_t height, int64_t width, double* lines, int64_t stride, int64_t* pivots) {
+  return factorize_columns(height, width, lines, stride, pivots);
+}
 void subtract_lines_f32(int64_t count, int64_t n, const float* factors, int64_t step, const float* lines,
                         int64_t stride, float* y) {
   subtract_all_lines(count, n, factors, step, lines, stride, y);
@@ -213,6 +256,8 @@ HWY_EXPORT(add_scaled_f32);
 HWY_EXPORT(add_scaled_f64);
 HWY_EXPORT(subtract_f32);
 HWY_EXPORT(subtract_f64);
+HWY_EXPORT(lu_f32);
+HWY_EXPORT(lu_f64);
 HWY_EXPORT(subtract_lines_f32);
 HWY_EXPORT(subtract_lines_f64);
 HWY_EXPORT(rotate_f32);
@@ -241,6 +286,12 @@ void subtract_from_lines(int64_t count, int64_t n, const float* x, const float* 
 void subtract_from_lines(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
                          int64_t stride) {
   HWY_DYNAMIC_DISPATCH(subtract_f64)(count, n, x, factors, step, lines, stride);
+}
+bool lu_of_columns(int64_t height, int64_t width, float* lines, int64_t stride, int64_t* pivots) {
+  return HWY_DYNAMIC_DISPATCH(lu_f32)(height, width, lines, stride, pivots);
+}
+bool lu_of_columns(int64_t height, int64_t width, double* lines, int64_t stride, int64_t* pivots) {
+  return HWY_DYNAMIC_DISPATCH(lu_f64)(height, width, lines, stride, pivots);
 }
 void subtract_lines(int64_t count, int64_t n, const float* factors, int64_t step, const float* lines, int64_t stride,
                     float* y) {

@@ -45,6 +45,12 @@ void subtract_from_lines(int64_t count, int64_t n, const double* x, const double
                          int64_t stride);
 inline constexpr int64_t kLineSlack = 16;  ///< elements of the longest vector
 
+/// Factorizes the columns of a block, which lie as lines (width, height), with row exchanges within the block: column j
+/// gets U down to its element j and L below. pivots[j] is the row that row j was exchanged with. Whole vectors are read
+/// and written, so that each line needs kLineSlack elements behind it. Returns whether no pivot is 0.
+bool lu_of_columns(int64_t height, int64_t width, float* lines, int64_t stride, int64_t* pivots);
+bool lu_of_columns(int64_t height, int64_t width, double* lines, int64_t stride, int64_t* pivots);
+
 /// Applies the chains, one after the other, to the lines a (lines, columns).
 void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count, const Rotation<float>* list);
 void rotate(double* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count,

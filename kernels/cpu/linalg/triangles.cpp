@@ -82,25 +82,6 @@ bool cholesky_of_columns(const Columns<T>& columns) {
   return true;
 }
 
-template <class T>
-bool lu_of_columns(const Columns<T>& columns, int64_t begin, int64_t* pivots) {
-  bool regular = true;
-  for (int64_t j = 0; j < columns.width; ++j) {
-    T* column = columns[j];
-    int64_t pivot = j;
-    for (int64_t i = j + 1; i < columns.height; ++i)
-      if (std::abs(column[i]) > std::abs(column[pivot])) pivot = i;
-    pivots[begin + j] = begin + pivot;
-    const T value = column[pivot];
-    regular &= value != T(0);
-    if (value == T(0)) continue;
-    for (int64_t k = 0; pivot != j && k < columns.width; ++k) std::swap(columns[k][j], columns[k][pivot]);
-    for (int64_t i = j + 1; i < columns.height; ++i) column[i] /= value;
-    columns.eliminate(j, column + j, columns.stride);
-  }
-  return regular;
-}
-
 }  // namespace
 
 template <class T>
@@ -122,8 +103,10 @@ bool lu(T* a, int64_t n, int64_t* pivots) {
   Buffer<T> buffer = columns_buffer<T>(n);
   for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
     const int64_t width = std::min(kTriangleBlock, n - begin), end = begin + width;
-    regular &=
-        with_columns(a, n, begin, width, buffer, [&](const Columns<T>& c) { return lu_of_columns(c, begin, pivots); });
+    regular &= with_columns(a, n, begin, width, buffer, [&](const Columns<T>& c) {
+      return lu_of_columns(c.height, c.width, c.lines, c.stride, pivots + begin);
+    });
+    for (int64_t i = begin; i < end; ++i) pivots[i] += begin;
     // The columns of the block have exchanged their rows already.
     for (int64_t i = begin; i < end; ++i) {
       T *row = a + i * n, *other = a + pivots[i] * n;
@@ -131,8 +114,8 @@ bool lu(T* a, int64_t n, int64_t* pivots) {
       std::swap_ranges(row, row + begin, other);
       std::swap_ranges(row + end, row + n, other + end);
     }
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t j = begin; j < i; ++j) add_scaled(n - end, -a[i * n + j], a + j * n + end, a + i * n + end);
+    for (int64_t i = begin + 1; i < end && end < n; ++i)
+      subtract_lines(i - begin, n - end, a + i * n + begin, 1, a + begin * n + end, n, a + i * n + end);
     subtract_product(n - end, n - end, width, a + end * n + begin, a + begin * n + end, a + end * n + end, n, n, n);
   }
   return regular;
@@ -146,8 +129,8 @@ void solve_triangular(const T* a, int64_t n, T* b, int64_t columns, bool upper, 
     for (int64_t step = 0; step < end - begin; ++step) {
       const int64_t i = upper ? end - 1 - step : begin + step;
       T* row = b + i * columns;
-      for (int64_t j = upper ? i + 1 : begin; j < (upper ? end : i); ++j)
-        add_scaled(columns, -a[i * n + j], b + j * columns, row);
+      const int64_t first = upper ? i + 1 : begin, count = (upper ? end : i) - first;
+      if (count > 0) subtract_lines(count, columns, a + i * n + first, 1, b + first * columns, columns, row);
       if (unit) continue;
       for (int64_t c = 0; c < columns; ++c) row[c] /= a[i * n + i];
     }
