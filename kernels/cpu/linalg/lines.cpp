@@ -8,6 +8,9 @@
 #include "kernels/cpu/linalg/lines.h"
 #include "kernels/cpu/simd-inl.h"
 
+#include <cmath>
+#include <utility>
+
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
@@ -49,6 +52,7 @@ HWY_INLINE void scaled_sum(int64_t n, T scale, const T* x, T* y) {
   if (j < n) store_part(hn::MulAdd(s, load_part(x + j, n - j), load_part(y + j, n - j)), y + j, n - j);
 }
 
+/// Subtracts factors[k * step] * x (n) from line k of `count` lines, in whole vectors.
 template <class T>
 HWY_INLINE void subtract_from_all(int64_t count, int64_t n, const T* x, const T* factors, int64_t step, T* lines,
                                   int64_t stride) {
@@ -61,7 +65,25 @@ HWY_INLINE void subtract_from_all(int64_t count, int64_t n, const T* x, const T*
   }
 }
 
-/// The first of the elements whose magnitude is the largest; a NaN is passed over, unless it is the first.
+template <class T>
+HWY_INLINE void divide_all(int64_t n, T divisor, T* x) {
+  const Simd<T> d;
+  for (int64_t i = 0; i < n; i += kLanes<T>) hn::StoreU(hn::Div(hn::LoadU(d, x + i), hn::Set(d, divisor)), d, x + i);
+}
+
+template <class T>
+HWY_INLINE bool factorize_positive_columns(int64_t height, int64_t width, T* lines, int64_t stride) {
+  for (int64_t j = 0; j < width; ++j) {
+    T* column = lines + j * stride;
+    if (!(column[j] > T(0))) return false;
+    divide_all(height - j, std::sqrt(column[j]), column + j);
+    const T* below = column + j + 1;
+    subtract_from_all(width - j - 1, height - j - 1, below, below, 1, column + stride + j + 1, stride);
+  }
+  return true;
+}
+
+/// Returns the index of the first element of the largest magnitude; a NaN counts only if it is the first element.
 template <class T>
 HWY_INLINE int64_t first_largest(int64_t n, const T* x) {
   const Simd<T> d;
@@ -81,7 +103,6 @@ HWY_INLINE int64_t first_largest(int64_t n, const T* x) {
 
 template <class T>
 HWY_INLINE bool factorize_columns(int64_t height, int64_t width, T* lines, int64_t stride, int64_t* pivots) {
-  const Simd<T> d;
   bool regular = true;
   for (int64_t j = 0; j < width; ++j) {
     T* column = lines + j * stride;
@@ -90,8 +111,7 @@ HWY_INLINE bool factorize_columns(int64_t height, int64_t width, T* lines, int64
     regular &= value != T(0);
     if (value == T(0)) continue;
     for (int64_t k = 0; pivot != j && k < width; ++k) std::swap(lines[k * stride + j], lines[k * stride + pivot]);
-    for (int64_t i = j + 1; i < height; i += kLanes<T>)
-      hn::StoreU(hn::Div(hn::LoadU(d, column + i), hn::Set(d, value)), d, column + i);
+    divide_all(height - j - 1, value, column + j + 1);
     subtract_from_all(width - j - 1, height - j - 1, column + j + 1, column + stride + j, stride,
                       column + stride + j + 1, stride);
   }
@@ -207,13 +227,11 @@ void products_f64(const double* a, int64_t stride, int64_t rows, int64_t n, cons
 }
 void add_scaled_f32(int64_t n, float scale, const float* x, float* y) { scaled_sum(n, scale, x, y); }
 void add_scaled_f64(int64_t n, double scale, const double* x, double* y) { scaled_sum(n, scale, x, y); }
-void subtract_f32(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
-                  int64_t stride) {
-  subtract_from_all(count, n, x, factors, step, lines, stride);
+bool cholesky_f32(int64_t height, int64_t width, float* lines, int64_t stride) {
+  return factorize_positive_columns(height, width, lines, stride);
 }
-void subtract_f64(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
-                  int64_t stride) {
-  subtract_from_all(count, n, x, factors, step, lines, stride);
+bool cholesky_f64(int64_t height, int64_t width, double* lines, int64_t stride) {
+  return factorize_positive_columns(height, width, lines, stride);
 }
 bool lu_f32(int64_t height, int64_t width, float* lines, int64_t stride, int64_t* pivots) {
   return factorize_columns(height, width, lines, stride, pivots);
@@ -254,8 +272,8 @@ HWY_EXPORT(products_f32);
 HWY_EXPORT(products_f64);
 HWY_EXPORT(add_scaled_f32);
 HWY_EXPORT(add_scaled_f64);
-HWY_EXPORT(subtract_f32);
-HWY_EXPORT(subtract_f64);
+HWY_EXPORT(cholesky_f32);
+HWY_EXPORT(cholesky_f64);
 HWY_EXPORT(lu_f32);
 HWY_EXPORT(lu_f64);
 HWY_EXPORT(subtract_lines_f32);
@@ -279,13 +297,11 @@ void add_scaled(int64_t n, float scale, const float* x, float* y) {
 void add_scaled(int64_t n, double scale, const double* x, double* y) {
   HWY_DYNAMIC_DISPATCH(add_scaled_f64)(n, scale, x, y);
 }
-void subtract_from_lines(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
-                         int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(subtract_f32)(count, n, x, factors, step, lines, stride);
+bool cholesky_of_columns(int64_t height, int64_t width, float* lines, int64_t stride) {
+  return HWY_DYNAMIC_DISPATCH(cholesky_f32)(height, width, lines, stride);
 }
-void subtract_from_lines(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
-                         int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(subtract_f64)(count, n, x, factors, step, lines, stride);
+bool cholesky_of_columns(int64_t height, int64_t width, double* lines, int64_t stride) {
+  return HWY_DYNAMIC_DISPATCH(cholesky_f64)(height, width, lines, stride);
 }
 bool lu_of_columns(int64_t height, int64_t width, float* lines, int64_t stride, int64_t* pivots) {
   return HWY_DYNAMIC_DISPATCH(lu_f32)(height, width, lines, stride, pivots);

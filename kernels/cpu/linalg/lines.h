@@ -37,19 +37,15 @@ void subtract_lines(int64_t count, int64_t n, const float* factors, int64_t step
 void subtract_lines(int64_t count, int64_t n, const double* factors, int64_t step, const double* lines, int64_t stride,
                     double* y);
 
-/// line_k (n) -= factors[k * step] * x (n) for `count` lines, which are `stride` elements apart. Whole vectors are read
-/// and written, so that x and each line need kLineSlack elements behind them.
-void subtract_from_lines(int64_t count, int64_t n, const float* x, const float* factors, int64_t step, float* lines,
-                         int64_t stride);
-void subtract_from_lines(int64_t count, int64_t n, const double* x, const double* factors, int64_t step, double* lines,
-                         int64_t stride);
-inline constexpr int64_t kLineSlack = 16;  ///< elements of the longest vector
-
-/// Factorizes the columns of a block, which lie as lines (width, height), with row exchanges within the block: column j
-/// gets U down to its element j and L below. pivots[j] is the row that row j was exchanged with. Whole vectors are read
-/// and written, so that each line needs kLineSlack elements behind it. Returns whether no pivot is 0.
+/// Replace the columns of a block, stored as lines (width, height) of which each needs kLineSlack elements behind it,
+/// by those of its factors. Cholesky's factor L is undefined above the diagonal; the result is false if a pivot is not
+/// positive. LU leaves U down to the diagonal and L below it, exchanges row j of the block with row pivots[j], and
+/// returns whether no pivot is 0.
+bool cholesky_of_columns(int64_t height, int64_t width, float* lines, int64_t stride);
+bool cholesky_of_columns(int64_t height, int64_t width, double* lines, int64_t stride);
 bool lu_of_columns(int64_t height, int64_t width, float* lines, int64_t stride, int64_t* pivots);
 bool lu_of_columns(int64_t height, int64_t width, double* lines, int64_t stride, int64_t* pivots);
+inline constexpr int64_t kLineSlack = 16;  ///< elements of the longest vector, since whole vectors are read and written
 
 /// Applies the chains, one after the other, to the lines a (lines, columns).
 void rotate(float* a, int64_t stride, int64_t columns, const Chain* chains, int64_t count, const Rotation<float>* list);

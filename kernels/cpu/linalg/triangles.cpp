@@ -8,7 +8,6 @@
 #include <levin/kernels/linalg/factorizations.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace levin::kernels::linalg {
 
@@ -43,15 +42,6 @@ template <class T>
 struct Columns {
   T* lines;
   int64_t height, width, stride;
-
-  T* operator[](int64_t j) const { return lines + j * stride; }
-
-  /// Subtracts from the columns after j what elimination by column j, below its diagonal, takes from them: column k by
-  /// factor k, the first of which is `factors`.
-  void eliminate(int64_t j, const T* factors, int64_t step) const {
-    subtract_from_lines(width - j - 1, height - j - 1, (*this)[j] + j + 1, factors + step, step, (*this)[j + 1] + j + 1,
-                        stride);
-  }
 };
 
 /// Calls f(columns) with columns [begin, begin + width) of a (n, n) from row `begin` on, and copies them back; returns
@@ -70,18 +60,6 @@ Buffer<T> columns_buffer(int64_t n) {
   return Buffer<T>(static_cast<std::size_t>((n + kLineSlack) * std::min(kTriangleBlock, n)));
 }
 
-template <class T>
-bool cholesky_of_columns(const Columns<T>& columns) {
-  for (int64_t j = 0; j < columns.width; ++j) {
-    T* column = columns[j];
-    if (!(column[j] > T(0))) return false;
-    const T root = std::sqrt(column[j]);
-    for (int64_t i = j; i < columns.height; ++i) column[i] /= root;
-    columns.eliminate(j, column + j, 1);
-  }
-  return true;
-}
-
 }  // namespace
 
 template <class T>
@@ -90,8 +68,10 @@ bool cholesky(T* a, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += kTriangleBlock) {
     const int64_t width = std::min(kTriangleBlock, n - begin);
     subtract_product(n - begin, width, begin, a + begin * n, a + begin * n, a + begin * n + begin, n, n, n, true);
-    if (!with_columns(a, n, begin, width, buffer, [](const Columns<T>& c) { return cholesky_of_columns(c); }))
-      return false;
+    const bool positive = with_columns(a, n, begin, width, buffer, [](const Columns<T>& c) {
+      return cholesky_of_columns(c.height, c.width, c.lines, c.stride);
+    });
+    if (!positive) return false;
   }
   for (int64_t i = 0; i < n; ++i) std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));
   return true;
