@@ -53,10 +53,7 @@ def module_of(output):
 
 def simd_of(targets):
     """Returns the LEVIN_SIMD with which `./run` configures a fresh folder for these targets."""
-    def of_this_processor(target):
-        return target == "levin_library_tests" or (ROOT / "examples" / target).is_dir()
-
-    return "native" if all(map(of_this_processor, targets)) else "all"
+    return "native" if all(t == "levin_library_tests" or (ROOT / "examples" / t).is_dir() for t in targets) else "all"
 
 
 def build(preset, targets):

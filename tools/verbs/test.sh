@@ -1,8 +1,8 @@
 # ./run test [--preset P] [--programs] [FILTER...]: builds and runs the tests of the libraries, or with --programs those of
 # the sample programs and of whatever is compiled against the libraries. FILTER is part of a test's name, in either group.
-# Without a preset: release, whose tests of the CUDA kernels run them on the CPU, in the emulator, and whose SIMD kernels are
-# those of this processor, unless the folder has all: --programs adds the others. ./run test --full is tools/full_test.py.
-# The closing line is `N passed, N failed`, counted in test cases.
+# Without a preset: release, which runs the CUDA kernels in the emulator, with SIMD kernels for this processor alone;
+# --programs and --full add those for the other instruction sets. ./run test --full is tools/full_test.py. The closing line
+# is `N passed, N failed`, counted in test cases.
 set -euo pipefail
 . tools/lib.sh
 preset= filters=() group=libraries
@@ -55,14 +55,15 @@ programs_of() {
   done
 }
 
-simd=all
+simd=all linked=()
 if [ -z "$preset" ]; then
   known=$(programs_of release)
   for script in tests/scripts/{,programs/,full/}*_test.sh; do
+    [[ $group != libraries || $script != */programs/* ]] || continue
     if wanted "$(basename "$script")"; then known+=$script; fi
   done
-  # Tests of programs measure sizes, and --full tests everything: these need the kernels for all instruction sets.
-  [[ $group == programs || -n ${LEVIN_FULL:-} || $known == *scripts/programs/* ]] || simd=native
+  # The scripts of programs link the libraries, and measure sizes with the kernels for all instruction sets.
+  if [[ $known == */programs/* ]]; then linked=(levin_libraries); else simd=native; fi
   [ -n "$known" ] || usage_error "no test program's name contains \"${filters[*]}\""
   preset=release
 fi
@@ -96,6 +97,7 @@ if [ ${#filters[@]} -gt 0 ] || [[ $preset == emulate* || $preset == cuda || $pre
   targets=()
   for name in $(programs_of "$preset"); do targets+=("levin_${name}_tests"); done
 fi
+targets+=("${linked[@]}")
 [ "$preset" = cuda ] && targets+=(levin_tensor)
 [ ${#targets[@]} -eq 0 ] || build "$preset" "${targets[@]}"
 
