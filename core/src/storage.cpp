@@ -1,3 +1,5 @@
+#include "cpu_backend.h"
+
 #include <levin/core/allocator.h>
 #include <levin/core/host_capture.h>
 #include <levin/core/storage.h>
@@ -11,6 +13,7 @@ namespace {
 constinit std::atomic<int64_t> live_storages{0};
 
 void* allocate_on(Device device, std::size_t bytes) {
+  [[maybe_unused]] static const DeviceBackend& checked = cpu_backend();  // throws if no kernels are for this processor
   if (device.type == DeviceType::cpu) return cpu_allocator::allocate(bytes);
   require_device(device);
   Stream stream = current_stream(device);
