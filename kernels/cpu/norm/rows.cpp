@@ -16,10 +16,11 @@ namespace {
 using Wide = SimdVec<double>;
 constexpr int64_t kWide = kLanes<double>;
 
-/// Returns how many elements ahead to prefetch: the same place of the next line, if lines are short.
+/// Returns how many elements ahead to prefetch: kStreamAhead of them, or if lines are shorter, the same place of a line
+/// that has about as many elements before it.
 template <class T>
 HWY_INLINE int64_t ahead_in(const Lines& l) {
-  return l.n < kStreamAhead<T> ? l.step : kStreamAhead<T>;
+  return l.n < kStreamAhead<T> ? kStreamAhead<T> / l.n * l.step : kStreamAhead<T>;
 }
 
 template <class T>
