@@ -70,19 +70,6 @@ std::int64_t blocks_of(const Problem<typename Tiles::T>& p) {
   return tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true).count();
 }
 
-template <class T, Layout a, Layout b, class Activation>
-void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
-  const auto run = [&]<class Tiles>() {
-    run_hgemm_tiles<Tiles, Activation>(hgemm_warpgroups<Tiles, Epilogue<T, Activation>>, Tiles::kShared, p, 1, stream);
-  };
-  if (blocks_of<LargeGroupTiles<T, a, b>>(p) >= 100) return run.template operator()<LargeGroupTiles<T, a, b>>();
-  run.template operator()<SmallGroupTiles<T, a, b>>();
-}
-template <class T>
-void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
-  with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm_warpgroups<T, a, b, Identity>(p, stream); });
-}
-
 template <class T>
 bool can_hgemm_copy_engine(const Problem<T>& p, const Stream& stream) {
   return can_hgemm_warpgroups(p, stream) && p.k > 0 && fits_map(p.a, p.m, p.k) && fits_map(p.b, p.n, p.k);
@@ -153,8 +140,6 @@ void run_hgemm_any_operand(const Problem<T>& p, Stream& stream) {
 // Instantiated in ships_f16.cu, ships_bf16.cu and any_operand.cu.
 extern template void run_hgemm_persistent<__half>(const Problem<__half>&, Stream&);
 extern template void run_hgemm_persistent<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
-extern template void run_hgemm_warpgroups<__half>(const Problem<__half>&, Stream&);
-extern template void run_hgemm_warpgroups<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 extern template void run_hgemm_copy_engine<__half>(const Problem<__half>&, Stream&);
 extern template void run_hgemm_copy_engine<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 extern template void run_hgemm<__half>(const Problem<__half>&, Stream&);

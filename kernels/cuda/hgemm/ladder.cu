@@ -57,7 +57,7 @@ constexpr MatmulRung kRungs[] = {
     {"register_buffers", "two sets of fragments", vectors, LEVIN_HALF_RUNG(HalfRungs<T>::register_buffers)},
     {"persistent", "blocks walk over tiles in an order that L2 likes", vectors,
      LEVIN_HALF_RUNG(run_hgemm_persistent<T>)},
-    {"warpgroups", "wgmma, four warps at once", groups, LEVIN_HALF_RUNG(run_hgemm_warpgroups<T>)},
+    {"warpgroups", "wgmma, four warps at once", groups, LEVIN_HALF_RUNG(HalfRungs<T>::warpgroups)},
     {"copy_engine", "the copy engine fills the buffers", boxes, LEVIN_HALF_RUNG(run_hgemm_copy_engine<T>)},
     {"any_operand", "rows that begin anywhere", any, LEVIN_HALF_RUNG(run_hgemm_any_operand<T>)},
 };

@@ -13,6 +13,7 @@ struct HalfRungs {
   static void swizzled(const Problem<T>& p, Stream& stream);
   static void async_stages(const Problem<T>& p, Stream& stream);
   static void register_buffers(const Problem<T>& p, Stream& stream);
+  static void warpgroups(const Problem<T>& p, Stream& stream);
 };
 
 }  // namespace levin::kernels::cuda

@@ -5,7 +5,6 @@
 namespace levin::kernels::cuda {
 
 template void run_hgemm_persistent<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
-template void run_hgemm_warpgroups<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 template void run_hgemm_copy_engine<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 template void run_hgemm<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
 

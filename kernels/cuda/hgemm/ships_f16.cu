@@ -5,7 +5,6 @@
 namespace levin::kernels::cuda {
 
 template void run_hgemm_persistent<__half>(const Problem<__half>&, Stream&);
-template void run_hgemm_warpgroups<__half>(const Problem<__half>&, Stream&);
 template void run_hgemm_copy_engine<__half>(const Problem<__half>&, Stream&);
 template void run_hgemm<__half>(const Problem<__half>&, Stream&);
 

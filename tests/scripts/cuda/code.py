@@ -27,7 +27,6 @@ SHIPPED = [
     ("sgemm_async_stages", [ASYNC_COPY]),
     ("hgemm_persistent", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
     ("hgemm_any_operand", [HALF_PRODUCT, MATRIX_LOAD]),
-    ("hgemm_warpgroups", [GROUP_PRODUCT, ASYNC_COPY]),
     ("hgemm_copy_engine", [GROUP_PRODUCT, BOX_COPY]),
     ("conv_channels_last", [HALF_PRODUCT, ASYNC_COPY, MATRIX_LOAD]),
     ("conv_tap_major", [ASYNC_COPY]),
@@ -41,6 +40,8 @@ SHIPPED = [
     ("flash_forward_warpgroups", [ATTENTION_PRODUCT]),
     ("flash_queries_warpgroups", [ATTENTION_PRODUCT]),
 ]
+# Other rungs, which are looked at where the ladders are compiled too.
+LADDER = [("hgemm_warpgroups", [GROUP_PRODUCT, ASYNC_COPY])]
 # Rungs that only this architecture runs; for others they are compiled without their instructions.
 ONLY_SM_90A = ("hgemm_warpgroups", "hgemm_copy_engine", "flash_forward_warpgroups", "flash_queries_warpgroups")
 # ptxas 13.0 writes both predicates of a clamped minimum to one register, and branches on the wrong one.
@@ -130,7 +131,7 @@ def code_of(cuobjdump, unit):
 
 
 def needs(kernel, architecture):
-    for name, instructions in SHIPPED:
+    for name, instructions in SHIPPED + LADDER:
         if name in ONLY_SM_90A and architecture != LAUNCHED_ON:
             continue
         if re.search(rf"\d{name}I", kernel):
@@ -145,7 +146,7 @@ def look_at(place):
     for kernel, architecture, stores, loads in spills(unit.with_name(unit.name + ".ptxas")):
         if needs(kernel, architecture) is None:
             continue
-        seen.append((next(n for n, _ in SHIPPED if n in kernel), architecture))
+        seen.append((next(n for n, _ in SHIPPED + LADDER if n in kernel), architecture))
         if stores or loads:
             faults.append(f"{unit.name}, {architecture}: {kernel} spills {stores} bytes, reads back {loads}")
     report = unit.with_name(unit.name + ".ptxas").read_text(errors="replace")
