@@ -60,7 +60,7 @@ FusedOptimizer<Args>::FusedOptimizer(const char* name, const Kernel& kernel, std
                   return defaults;
                 }()),
       kernel_(kernel),
-      hyperparameters_(std::move(hyperparameters)) {}
+      hyperparameters_(std::make_unique<std::vector<Hyperparameter>>(std::move(hyperparameters))) {}
 
 template <class Args>
 void FusedOptimizer<Args>::Hyperparameter::write(double setting, Args& args) const {
@@ -70,13 +70,13 @@ void FusedOptimizer<Args>::Hyperparameter::write(double setting, Args& args) con
 
 template <class Args>
 void FusedOptimizer<Args>::check(const Settings& settings) const {
-  for (const Hyperparameter& h : hyperparameters_) require_range(settings, h.name, h.range.low, h.range.high);
+  for (const Hyperparameter& h : *hyperparameters_) require_range(settings, h.name, h.range.low, h.range.high);
 }
 
 template <class Args>
 void FusedOptimizer<Args>::step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) {
   Args args = fixed_args();
-  for (const Hyperparameter& h : hyperparameters_) h.write(group[h.name], args);
+  for (const Hyperparameter& h : *hyperparameters_) h.write(group[h.name], args);
   FusedStep step(params);
   for (std::size_t i = 0; i < params.size(); ++i)
     prepare(group, *params[i], args.slots(), initial_value(group), step.tensors[i]);
@@ -88,7 +88,7 @@ void FusedOptimizer<Args>::step_group(const ParamGroup& group, const std::vector
 template <class Args>
 void FusedOptimizer<Args>::step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient) {
   Args args = fixed_args();
-  for (const Hyperparameter& h : hyperparameters_) h.write(group[h.name], args);
+  for (const Hyperparameter& h : *hyperparameters_) h.write(group[h.name], args);
   kernels::OptimTensor tensor;
   prepare(group, parameter, args.slots(), initial_value(group), tensor);
   if (gradient.indices.numel() == 0) return;

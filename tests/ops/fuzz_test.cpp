@@ -38,7 +38,8 @@ struct Found {
   std::string wrong{}, code{};
 };
 
-/// Returns the first failure of 2000 tests, reduced. Under sanitizers 300 of one operation do: the method is tested here.
+/// Returns the first failure of 2000 tests, reduced. Under sanitizers 300 of one operation do, since these are tests of
+/// the method.
 std::optional<Found> found(const OpCase& c, const std::string& family = "single") {
   fuzz::Suite suite{.cases = {c}, .family = family};
   if (family == "graphs") suite.cases = all_cases(), suite.cases.push_back(c);

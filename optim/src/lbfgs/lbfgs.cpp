@@ -62,6 +62,8 @@ struct LBFGS::Curvature {
   }
 };
 
+LBFGS::LBFGS(const std::vector<Tensor>& params, const Options& o) : LBFGS(named(params), o) {}
+
 LBFGS::LBFGS(std::vector<Parameter> params, const Options& o)
     : Optimizer("LBFGS", slot_names(o.history_size),
                 {{"lr", o.lr},

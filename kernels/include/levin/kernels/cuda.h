@@ -6,6 +6,7 @@
 // levin::cuda is a class of static members, since the function levin::cuda(int), which makes a Device, has its name.
 
 #include <levin/core/device.h>
+#include <levin/core/owned_ptr.h>
 
 #include <memory>
 #include <string>
@@ -265,7 +266,7 @@ struct cuda {
 
    private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    OwnedPtr<Impl> impl_;
   };
 };
 

@@ -22,8 +22,8 @@ class Adadelta : public FusedOptimizer<kernels::AdadeltaStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit Adadelta(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit Adadelta(std::vector<Parameter> params, const Options& o = {}) : Adadelta(one_group(std::move(params)), o) {}
-  explicit Adadelta(const std::vector<Tensor>& params, const Options& o = {}) : Adadelta(named(params), o) {}
+  explicit Adadelta(std::vector<Parameter> params, const Options& o = {});
+  explicit Adadelta(const std::vector<Tensor>& params, const Options& o = {});
   Adadelta(std::vector<Parameter> params, std::floating_point auto lr)
       : Adadelta(std::move(params), Options{.lr = lr}) {}
   Adadelta(const std::vector<Tensor>& params, std::floating_point auto lr) : Adadelta(params, Options{.lr = lr}) {}

@@ -24,8 +24,8 @@ class Adagrad : public FusedOptimizer<kernels::AdagradStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit Adagrad(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit Adagrad(std::vector<Parameter> params, const Options& o = {}) : Adagrad(one_group(std::move(params)), o) {}
-  explicit Adagrad(const std::vector<Tensor>& params, const Options& o = {}) : Adagrad(named(params), o) {}
+  explicit Adagrad(std::vector<Parameter> params, const Options& o = {});
+  explicit Adagrad(const std::vector<Tensor>& params, const Options& o = {});
   Adagrad(std::vector<Parameter> params, std::floating_point auto lr) : Adagrad(std::move(params), Options{.lr = lr}) {}
   Adagrad(const std::vector<Tensor>& params, std::floating_point auto lr) : Adagrad(params, Options{.lr = lr}) {}
 

@@ -39,8 +39,8 @@ class Adam : public FusedOptimizer<kernels::AdamStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit Adam(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit Adam(std::vector<Parameter> params, const Options& o = {}) : Adam(one_group(std::move(params)), o) {}
-  explicit Adam(const std::vector<Tensor>& params, const Options& o = {}) : Adam(named(params), o) {}
+  explicit Adam(std::vector<Parameter> params, const Options& o = {});
+  explicit Adam(const std::vector<Tensor>& params, const Options& o = {});
   Adam(std::vector<Parameter> params, std::floating_point auto lr) : Adam(std::move(params), Options{.lr = lr}) {}
   Adam(const std::vector<Tensor>& params, std::floating_point auto lr) : Adam(params, Options{.lr = lr}) {}
 
@@ -60,8 +60,8 @@ class AdamW : public Adam {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit AdamW(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit AdamW(std::vector<Parameter> params, const Options& o = {}) : AdamW(one_group(std::move(params)), o) {}
-  explicit AdamW(const std::vector<Tensor>& params, const Options& o = {}) : AdamW(named(params), o) {}
+  explicit AdamW(std::vector<Parameter> params, const Options& o = {});
+  explicit AdamW(const std::vector<Tensor>& params, const Options& o = {});
   AdamW(std::vector<Parameter> params, std::floating_point auto lr) : AdamW(std::move(params), Options{.lr = lr}) {}
   AdamW(const std::vector<Tensor>& params, std::floating_point auto lr) : AdamW(params, Options{.lr = lr}) {}
 };

@@ -22,8 +22,8 @@ class Adamax : public FusedOptimizer<kernels::AdamaxStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit Adamax(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit Adamax(std::vector<Parameter> params, const Options& o = {}) : Adamax(one_group(std::move(params)), o) {}
-  explicit Adamax(const std::vector<Tensor>& params, const Options& o = {}) : Adamax(named(params), o) {}
+  explicit Adamax(std::vector<Parameter> params, const Options& o = {});
+  explicit Adamax(const std::vector<Tensor>& params, const Options& o = {});
   Adamax(std::vector<Parameter> params, std::floating_point auto lr) : Adamax(std::move(params), Options{.lr = lr}) {}
   Adamax(const std::vector<Tensor>& params, std::floating_point auto lr) : Adamax(params, Options{.lr = lr}) {}
 };

@@ -23,8 +23,8 @@ class ASGD : public FusedOptimizer<kernels::AsgdStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit ASGD(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit ASGD(std::vector<Parameter> params, const Options& o = {}) : ASGD(one_group(std::move(params)), o) {}
-  explicit ASGD(const std::vector<Tensor>& params, const Options& o = {}) : ASGD(named(params), o) {}
+  explicit ASGD(std::vector<Parameter> params, const Options& o = {});
+  explicit ASGD(const std::vector<Tensor>& params, const Options& o = {});
   ASGD(std::vector<Parameter> params, std::floating_point auto lr) : ASGD(std::move(params), Options{.lr = lr}) {}
   ASGD(const std::vector<Tensor>& params, std::floating_point auto lr) : ASGD(params, Options{.lr = lr}) {}
 };

@@ -26,8 +26,8 @@ class LAMB : public ComposedOptimizer {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit LAMB(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit LAMB(std::vector<Parameter> params, const Options& o = {}) : LAMB(one_group(std::move(params)), o) {}
-  explicit LAMB(const std::vector<Tensor>& params, const Options& o = {}) : LAMB(named(params), o) {}
+  explicit LAMB(std::vector<Parameter> params, const Options& o = {});
+  explicit LAMB(const std::vector<Tensor>& params, const Options& o = {});
   LAMB(std::vector<Parameter> params, std::floating_point auto lr) : LAMB(std::move(params), Options{.lr = lr}) {}
   LAMB(const std::vector<Tensor>& params, std::floating_point auto lr) : LAMB(params, Options{.lr = lr}) {}
 

@@ -36,7 +36,7 @@ class LBFGS : public Optimizer {
   using Options = LBFGSOptions;
   using Optimizer::step;
   explicit LBFGS(std::vector<Parameter> params, const Options& options = {});
-  explicit LBFGS(const std::vector<Tensor>& params, const Options& o = {}) : LBFGS(named(params), o) {}
+  explicit LBFGS(const std::vector<Tensor>& params, const Options& o = {});
   /// Runs up to max_iter iterations and returns the loss before them.
   Tensor step(const Closure& closure) override;
 

@@ -21,8 +21,8 @@ class Lion : public FusedOptimizer<kernels::LionStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit Lion(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit Lion(std::vector<Parameter> params, const Options& o = {}) : Lion(one_group(std::move(params)), o) {}
-  explicit Lion(const std::vector<Tensor>& params, const Options& o = {}) : Lion(named(params), o) {}
+  explicit Lion(std::vector<Parameter> params, const Options& o = {});
+  explicit Lion(const std::vector<Tensor>& params, const Options& o = {});
   Lion(std::vector<Parameter> params, std::floating_point auto lr) : Lion(std::move(params), Options{.lr = lr}) {}
   Lion(const std::vector<Tensor>& params, std::floating_point auto lr) : Lion(params, Options{.lr = lr}) {}
 };

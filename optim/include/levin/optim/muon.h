@@ -25,8 +25,8 @@ class Muon : public ComposedOptimizer {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit Muon(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit Muon(std::vector<Parameter> params, const Options& o = {}) : Muon(one_group(std::move(params)), o) {}
-  explicit Muon(const std::vector<Tensor>& params, const Options& o = {}) : Muon(named(params), o) {}
+  explicit Muon(std::vector<Parameter> params, const Options& o = {});
+  explicit Muon(const std::vector<Tensor>& params, const Options& o = {});
   Muon(std::vector<Parameter> params, std::floating_point auto lr) : Muon(std::move(params), Options{.lr = lr}) {}
   Muon(const std::vector<Tensor>& params, std::floating_point auto lr) : Muon(params, Options{.lr = lr}) {}
 

@@ -23,8 +23,8 @@ class NAdam : public ComposedOptimizer {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit NAdam(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit NAdam(std::vector<Parameter> params, const Options& o = {}) : NAdam(one_group(std::move(params)), o) {}
-  explicit NAdam(const std::vector<Tensor>& params, const Options& o = {}) : NAdam(named(params), o) {}
+  explicit NAdam(std::vector<Parameter> params, const Options& o = {});
+  explicit NAdam(const std::vector<Tensor>& params, const Options& o = {});
   NAdam(std::vector<Parameter> params, std::floating_point auto lr) : NAdam(std::move(params), Options{.lr = lr}) {}
   NAdam(const std::vector<Tensor>& params, std::floating_point auto lr) : NAdam(params, Options{.lr = lr}) {}
   bool is_elementwise() const override { return true; }

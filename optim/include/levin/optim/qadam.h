@@ -30,8 +30,8 @@ class QAdam : public FusedOptimizer<kernels::AdamStepArgs> {
   using Options = QAdamOptions;
   /// Takes groups, or parameters that become one group. Throws ValueError as add_param_group() does.
   explicit QAdam(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit QAdam(std::vector<Parameter> params, const Options& o = {}) : QAdam(one_group(std::move(params)), o) {}
-  explicit QAdam(const std::vector<Tensor>& params, const Options& o = {}) : QAdam(named(params), o) {}
+  explicit QAdam(std::vector<Parameter> params, const Options& o = {});
+  explicit QAdam(const std::vector<Tensor>& params, const Options& o = {});
   ~QAdam() override;
   QAdam(QAdam&&) noexcept;
 

@@ -23,8 +23,8 @@ class RAdam : public FusedOptimizer<kernels::RadamStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit RAdam(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit RAdam(std::vector<Parameter> params, const Options& o = {}) : RAdam(one_group(std::move(params)), o) {}
-  explicit RAdam(const std::vector<Tensor>& params, const Options& o = {}) : RAdam(named(params), o) {}
+  explicit RAdam(std::vector<Parameter> params, const Options& o = {});
+  explicit RAdam(const std::vector<Tensor>& params, const Options& o = {});
   RAdam(std::vector<Parameter> params, std::floating_point auto lr) : RAdam(std::move(params), Options{.lr = lr}) {}
   RAdam(const std::vector<Tensor>& params, std::floating_point auto lr) : RAdam(params, Options{.lr = lr}) {}
 };

@@ -24,8 +24,8 @@ class RMSprop : public FusedOptimizer<kernels::RmspropStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit RMSprop(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit RMSprop(std::vector<Parameter> params, const Options& o = {}) : RMSprop(one_group(std::move(params)), o) {}
-  explicit RMSprop(const std::vector<Tensor>& params, const Options& o = {}) : RMSprop(named(params), o) {}
+  explicit RMSprop(std::vector<Parameter> params, const Options& o = {});
+  explicit RMSprop(const std::vector<Tensor>& params, const Options& o = {});
   RMSprop(std::vector<Parameter> params, std::floating_point auto lr) : RMSprop(std::move(params), Options{.lr = lr}) {}
   RMSprop(const std::vector<Tensor>& params, std::floating_point auto lr) : RMSprop(params, Options{.lr = lr}) {}
 };

@@ -24,8 +24,8 @@ class Rprop : public FusedOptimizer<kernels::RpropStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit Rprop(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit Rprop(std::vector<Parameter> params, const Options& o = {}) : Rprop(one_group(std::move(params)), o) {}
-  explicit Rprop(const std::vector<Tensor>& params, const Options& o = {}) : Rprop(named(params), o) {}
+  explicit Rprop(std::vector<Parameter> params, const Options& o = {});
+  explicit Rprop(const std::vector<Tensor>& params, const Options& o = {});
   Rprop(std::vector<Parameter> params, std::floating_point auto lr) : Rprop(std::move(params), Options{.lr = lr}) {}
   Rprop(const std::vector<Tensor>& params, std::floating_point auto lr) : Rprop(params, Options{.lr = lr}) {}
 };

@@ -25,8 +25,8 @@ class SGD : public FusedOptimizer<kernels::SgdStepArgs> {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit SGD(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit SGD(std::vector<Parameter> params, const Options& o = {}) : SGD(one_group(std::move(params)), o) {}
-  explicit SGD(const std::vector<Tensor>& params, const Options& o = {}) : SGD(named(params), o) {}
+  explicit SGD(std::vector<Parameter> params, const Options& o = {});
+  explicit SGD(const std::vector<Tensor>& params, const Options& o = {});
   SGD(std::vector<Parameter> params, std::floating_point auto lr) : SGD(std::move(params), Options{.lr = lr}) {}
   SGD(const std::vector<Tensor>& params, std::floating_point auto lr) : SGD(params, Options{.lr = lr}) {}
 

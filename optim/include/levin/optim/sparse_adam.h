@@ -21,9 +21,8 @@ class SparseAdam : public ComposedOptimizer {
   /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
   /// add_param_group() does.
   explicit SparseAdam(std::vector<ParamGroup> groups, const Options& options = {});
-  explicit SparseAdam(std::vector<Parameter> params, const Options& o = {})
-      : SparseAdam(one_group(std::move(params)), o) {}
-  explicit SparseAdam(const std::vector<Tensor>& params, const Options& o = {}) : SparseAdam(named(params), o) {}
+  explicit SparseAdam(std::vector<Parameter> params, const Options& o = {});
+  explicit SparseAdam(const std::vector<Tensor>& params, const Options& o = {});
   SparseAdam(std::vector<Parameter> params, std::floating_point auto lr)
       : SparseAdam(std::move(params), Options{.lr = lr}) {}
   SparseAdam(const std::vector<Tensor>& params, std::floating_point auto lr) : SparseAdam(params, Options{.lr = lr}) {}

@@ -109,7 +109,7 @@ class StepRunner {
   PrecisionPlugin& precision_;
   StepHooks& hooks_;
   StepOptions options_;
-  std::unique_ptr<ManualOptimization> manual_;
+  OwnedPtr<ManualOptimization> manual_;
   OwnedPtr<StepCapture> capture_;  // null unless options_.capture
   std::vector<Parameter> parameters_;  // of the optimizer
   std::deque<Window> open_;            // windows not yet known to be skipped or not
