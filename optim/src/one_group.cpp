@@ -1,5 +1,5 @@
-// The constructors that take parameters, or tensors, which become one group. In the headers, each would cost every
-// program that includes <levin/levin.h> a choice between five constructors.
+// The constructors that take parameters, or tensors, which become one group. They are not inline, because the compiler
+// would resolve a call with five overloads for each of them in every program that includes <levin/levin.h>.
 
 #include <levin/optim/optim.h>
 

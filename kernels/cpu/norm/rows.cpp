@@ -16,8 +16,8 @@ namespace {
 using Wide = SimdVec<double>;
 constexpr int64_t kWide = kLanes<double>;
 
-/// Returns how many elements ahead to prefetch: kStreamAhead of them, or if lines are shorter, the same place of a line
-/// that has about as many elements before it.
+/// Returns how many elements ahead to prefetch: kStreamAhead, or if lines are shorter, the distance to the same place
+/// of a later line, with about kStreamAhead elements of the lines in between.
 template <class T>
 HWY_INLINE int64_t ahead_in(const Lines& l) {
   return l.n < kStreamAhead<T> ? kStreamAhead<T> / l.n * l.step : kStreamAhead<T>;

@@ -35,6 +35,8 @@ template <class T>
 void HalfRungs<T>::register_buffers(const Problem<T>& p, Stream& stream) {
   run_hgemm_register_buffers<T>(p, stream);
 }
+
+/// Launches rung 9 with the large tile if it gives work to at least 100 blocks, else with the small one.
 template <class T, Layout a, Layout b>
 void run_hgemm_warpgroups(const Problem<T>& p, Stream& stream) {
   const auto run = [&]<class Tiles>() {

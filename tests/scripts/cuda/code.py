@@ -40,7 +40,7 @@ SHIPPED = [
     ("flash_forward_warpgroups", [ATTENTION_PRODUCT]),
     ("flash_queries_warpgroups", [ATTENTION_PRODUCT]),
 ]
-# Other rungs, which are looked at where the ladders are compiled too.
+# A rung that does not ship. It is checked where the ladders are compiled.
 LADDER = [("hgemm_warpgroups", [GROUP_PRODUCT, ASYNC_COPY])]
 # Rungs that only this architecture runs; for others they are compiled without their instructions.
 ONLY_SM_90A = ("hgemm_warpgroups", "hgemm_copy_engine", "flash_forward_warpgroups", "flash_queries_warpgroups")

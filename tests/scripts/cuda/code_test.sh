@@ -9,7 +9,7 @@ if [ -z "$(tool cuobjdump)" ] || [ -z "$(tool nvdisasm)" ]; then # smaller insta
     fail "pip could not install cuobjdump and nvdisasm"
   chmod +x "$(tool cuobjdump)" "$(tool nvdisasm)"
 fi
-# The launches of the emulated tests, which ./run test writes, and no other preset.
+# The launches of the emulated tests. Only the preset release, which ./run test builds, writes this list.
 launches=build/launches.tsv
 [ -s "$launches" ] || bash tools/verbs/test.sh --preset release cuda || fail "the emulated tests failed"
 PATH=$PATH:$(dirname "$(tool nvdisasm)") python3 tests/scripts/cuda/code.py "$build" "$(tool cuobjdump)" "$launches"

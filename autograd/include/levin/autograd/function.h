@@ -77,7 +77,7 @@ class Function {
           no_grad guard;
           run();
         }
-        detail::refuse_second({full.data(), full.size()}, list);
+        detail::refuse_second(full, list);
       } else {
         run();
       }
@@ -85,7 +85,7 @@ class Function {
     };
     std::vector<Tensor> outputs;
     detail::append_tensors(outputs, result);
-    detail::attach_custom(node, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()});
+    detail::attach_custom(node, inputs, outputs);
     if constexpr (std::is_same_v<decltype(result), Tensor>)
       result = outputs[0];
     else

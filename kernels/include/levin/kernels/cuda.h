@@ -8,7 +8,6 @@
 #include <levin/core/device.h>
 #include <levin/core/owned_ptr.h>
 
-#include <memory>
 #include <string>
 
 namespace levin {

@@ -65,7 +65,7 @@ class FusedOptimizer : public Optimizer {
 
  private:
   const Kernel& kernel_;
-  OwnedPtr<std::vector<Hyperparameter>> hyperparameters_;  // a pointer, which costs programs less to compile
+  OwnedPtr<std::vector<Hyperparameter>> hyperparameters_;  // behind a pointer to compile programs faster
 };
 
 }  // namespace levin::optim
