@@ -55,7 +55,7 @@ std::shared_ptr<ProcessGroup> group_over(const RankInfo& me, const std::shared_p
                                      .rank = me.rank,
                                      .world_size = me.world_size,
                                      .transport = transport,
-                                     .latency = Milliseconds(latency_ms)});
+                                     .latency = std::chrono::milliseconds(latency_ms)});
 }
 
 Contender levin_by(const char* name, const std::shared_ptr<ProcessGroup>& group) {

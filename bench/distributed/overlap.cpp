@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
                                        .rank = me.rank,
                                        .world_size = me.world_size,
                                        .transport = transport,
-                                       .latency = Milliseconds(delay)});
+                                       .latency = std::chrono::milliseconds(delay)});
   };
   Rank rank(layers, group("tcp", latency), group("shared", 0));
   for (int i = 0; i < 2; ++i) rank.step(Mode::during);  // the ranks agree on the buckets

@@ -2,6 +2,7 @@
 #include <levin/core/recording.h>
 #include <levin/core/side_by_side.h>
 
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -16,6 +17,23 @@ void detail::SpinLock::wait() {
 namespace {
 std::uint64_t joined(std::uint32_t high, std::uint32_t low) { return (static_cast<std::uint64_t>(high) << 32) | low; }
 }  // namespace
+
+Generator::Generator(Generator&& other) noexcept {
+  const std::lock_guard lock(other.lock_);
+  own_ = other.own_;
+  shared_ = std::move(other.shared_);
+}
+
+GeneratorState Generator::state() const {
+  const std::lock_guard lock(lock_);
+  return shared_ ? shared_->state() : own_;
+}
+
+void Generator::set_state(const GeneratorState& s) {
+  const std::lock_guard lock(lock_);
+  if (shared_) return shared_->set_state(s);
+  own_ = s;
+}
 
 GeneratorState Generator::reserve(std::uint64_t blocks) {
   const std::lock_guard lock(lock_);

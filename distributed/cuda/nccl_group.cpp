@@ -87,7 +87,7 @@ class NcclGroup final : public MonitoredGroup {
         .own = header_of(c, message ? 0 : sequence, size()),
         .work = std::make_shared<NcclWork>(operation_name(c.kind, sequence), device(), c.kind == Kind::barrier),
         .limit = timeout(),
-        .deadline = Clock::now() + timeout()};
+        .deadline = from_now(timeout())};
     if (c.kind == Kind::barrier) c.output = flag_;
     if (c.output.defined()) c.output.storage()->bump_version();
     o.collective = std::move(c);
@@ -125,8 +125,8 @@ class NcclGroup final : public MonitoredGroup {
     }
   }
 
-  NcclComm::Patience patience(const std::string& what, const std::string& operation, Milliseconds limit) {
-    return [this, what, operation, limit, deadline = Clock::now() + limit] {
+  NcclComm::Patience patience(const std::string& what, const std::string& operation, Duration limit) {
+    return [this, what, operation, limit, deadline = from_now(limit)] {
       if (const auto event = ended()) throw_event(*event, operation);
       if (Clock::now() >= deadline) time_out(what, operation, limit);
     };
@@ -173,10 +173,10 @@ class NcclGroup final : public MonitoredGroup {
     });
   }
 
-  void compare(const Collective& c, const CollectiveHeader& own, const std::string& operation, Milliseconds limit) {
+  void compare(const Collective& c, const CollectiveHeader& own, const std::string& operation, Duration limit) {
     const WithoutSigpipe guard;
-    const auto channel = transport().channel(operation, Clock::now() + limit,
-                                             is_message(c.kind) ? Traffic::message : Traffic::collective);
+    const auto channel =
+        transport().channel(operation, from_now(limit), is_message(c.kind) ? Traffic::message : Traffic::collective);
     try {
       if (c.kind == Kind::send) return send_header(*channel, c, own);
       if (c.kind == Kind::recv) return check(own, recv_header(*channel, c), c.root);

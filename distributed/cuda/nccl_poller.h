@@ -32,7 +32,7 @@ struct NcclOperation {
   Collective collective{};
   CollectiveHeader own;
   std::shared_ptr<NcclWork> work;
-  Milliseconds limit;
+  Duration limit;
   Clock::time_point deadline;
   NcclComm* comm = nullptr;
 };

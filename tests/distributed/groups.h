@@ -19,7 +19,7 @@ inline const std::vector<std::string> kTransports = {"tcp", "shared"};
 
 /// Runs `body` on n ranks of a gloo group, each with its own store client, and returns their error messages.
 inline std::vector<std::string> errors_in_group(int n, const GroupBody& body,
-                                                distributed::Milliseconds timeout = distributed::kDefaultTimeout,
+                                                Duration timeout = distributed::kDefaultTimeout,
                                                 const std::string& transport = "auto") {
   const distributed::TcpStore table("127.0.0.1", 0, {.server = true});
   return errors_on_threads(n, [&](int rank) {

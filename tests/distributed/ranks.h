@@ -52,7 +52,7 @@ class OutputTo {
   int old_[2] = {};
 };
 
-inline void run_rank(const RankBody& body, distributed::Milliseconds timeout, const std::string& transport) {
+inline void run_rank(const RankBody& body, Duration timeout, const std::string& transport) {
   using namespace distributed;
   const RankInfo info = rank_info(environment());
   const auto store = open_store(info, "env://", std::chrono::seconds(60));
@@ -82,7 +82,7 @@ inline RanksResult run_test_again(int n) {
 /// Runs the body on n processes and returns their results. Within a rank it runs the body and returns nothing,
 /// whereupon the test case must return.
 inline std::optional<RanksResult> run_on_ranks(int n, const RankBody& body,
-                                               distributed::Milliseconds timeout = distributed::kDefaultTimeout,
+                                               Duration timeout = distributed::kDefaultTimeout,
                                                const std::string& transport = "auto") {
   if (distributed::is_launched()) {
     run_rank(body, timeout, transport);

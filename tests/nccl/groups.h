@@ -16,7 +16,7 @@ inline constexpr const char* kBoth = "cpu:gloo,cuda:nccl";
 
 /// Runs `body` on n ranks, where rank r's current device is cuda:r, and returns their error messages.
 inline std::vector<std::string> errors_in_nccl_group(int n, const NcclBody& body, const std::string& backend = "nccl",
-                                                     distributed::Milliseconds timeout = std::chrono::seconds(60)) {
+                                                     Duration timeout = std::chrono::seconds(60)) {
   const distributed::TcpStore table("127.0.0.1", 0, {.server = true});
   return errors_on_threads(n, [&](int rank) {
     const cuda::DeviceGuard device(rank);

@@ -176,11 +176,8 @@ struct AsyncAverage::Part {
   Work work;
 };
 
-AsyncAverage::AsyncAverage(std::shared_ptr<ProcessGroup> group, std::chrono::duration<double, std::milli> interval)
-    : group_(group),
-      background_(group_of_its_own(*group)),
-      interval_(interval),
-      next_(std::chrono::steady_clock::now()) {}
+AsyncAverage::AsyncAverage(std::shared_ptr<ProcessGroup> group, Duration interval)
+    : group_(group), background_(group_of_its_own(*group)), interval_(interval), next_(monotonic_seconds()) {}
 
 AsyncAverage::~AsyncAverage() = default;
 
@@ -194,7 +191,7 @@ void AsyncAverage::begin(const std::vector<Parameter>& parameters) {
     parts_.push_back(std::move(part));
   }
   ++begun_;
-  next_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(interval_);
+  next_ = monotonic_seconds() + interval_.seconds();
 }
 
 void AsyncAverage::take_in(const std::vector<Parameter>& parameters) {
@@ -210,7 +207,7 @@ void AsyncAverage::take_in(const std::vector<Parameter>& parameters) {
 void AsyncAverage::after_step(const std::vector<Parameter>& parameters) {
   const auto arrived = [](const Part& part) { return part.work.is_completed(); };
   if (!parts_.empty() && std::ranges::all_of(parts_, arrived)) take_in(parameters);
-  if (parts_.empty() && std::chrono::steady_clock::now() >= next_) begin(parameters);
+  if (parts_.empty() && monotonic_seconds() >= next_) begin(parameters);
 }
 
 void AsyncAverage::settle(const std::vector<Parameter>& parameters) {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 
+#include "src/clock.h"
 #include "src/data_parallel/exchange.h"
 #include "src/data_parallel/flat.h"
 #include "src/data_parallel/ordered_average.h"
@@ -15,8 +15,6 @@
 namespace levin::distributed {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 template <class N>
 void read_number(const Environment& env, const char* variable, N& number) {

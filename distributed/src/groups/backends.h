@@ -5,7 +5,7 @@
 
 namespace levin::distributed {
 
-std::shared_ptr<ProcessGroup> make_single_group(std::vector<int> ranks, Milliseconds timeout);
+std::shared_ptr<ProcessGroup> make_single_group(std::vector<int> ranks, Duration timeout);
 /// Makes a single group if there is one rank.
 std::shared_ptr<ProcessGroup> make_gloo_group(GroupPlace place);
 

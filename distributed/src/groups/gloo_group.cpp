@@ -85,9 +85,9 @@ class GlooGroup final : public MonitoredGroup {
     device_backend(to.device()).synchronize(to.device().index);
   }
 
-  void run(const Collective& c, const CollectiveHeader& own, const std::string& operation, Milliseconds limit) {
-    const auto channel = transport().channel(operation, Clock::now() + limit,
-                                             is_message(c.kind) ? Traffic::message : Traffic::collective);
+  void run(const Collective& c, const CollectiveHeader& own, const std::string& operation, Duration limit) {
+    const auto channel =
+        transport().channel(operation, from_now(limit), is_message(c.kind) ? Traffic::message : Traffic::collective);
     try {
       if (const auto event = ended()) throw_event(*event, operation);
       if (c.kind == Kind::send) return run_send(*channel, c, own);

@@ -45,7 +45,7 @@ std::unique_ptr<Transport> connected(const GroupPlace& place) {
 
 std::unique_ptr<Transport> connect(const GroupPlace& place) {
   auto transport = connected(place);
-  return place.latency.count() > 0 ? make_slow_transport(std::move(transport), place.latency) : std::move(transport);
+  return place.latency > Duration() ? make_slow_transport(std::move(transport), place.latency) : std::move(transport);
 }
 
 }  // namespace
@@ -120,10 +120,10 @@ void MonitoredGroup::fail_for(const SplitMismatch& m, const std::string& operati
        operation);
 }
 
-void MonitoredGroup::time_out(const std::string& what, const std::string& operation, Milliseconds limit) {
+void MonitoredGroup::time_out(const std::string& what, const std::string& operation, Duration limit) {
   fail({RankEvent::Kind::timeout, world_rank(),
         fmt::format("rank {} waited {} s in {}: a rank is stalled or does not take part.", world_rank(),
-                    static_cast<double>(limit.count()) / 1000.0, what)},
+                    limit.seconds(), what)},
        operation);
 }
 

@@ -14,9 +14,9 @@ struct GroupPlace {
   std::string id{};                             ///< prefix of the group's keys in the store
   int rank = 0;
   std::vector<int> ranks{};  ///< world ranks of the members
-  Milliseconds timeout{};
+  Duration timeout{};
   TransportKind transport{};
-  Milliseconds latency{};  ///< added to every message
+  Duration latency{};  ///< added to every message
 };
 
 class MonitoredGroup : public ProcessGroup {
@@ -44,7 +44,7 @@ class MonitoredGroup : public ProcessGroup {
   void check(const CollectiveHeader& own, const CollectiveHeader& other, int from);
   [[noreturn]] void fail_for(const SplitMismatch& mismatch, const std::string& operation);
   /// Ends the group because the call described by `what` has timed out.
-  [[noreturn]] void time_out(const std::string& what, const std::string& operation, Milliseconds limit);
+  [[noreturn]] void time_out(const std::string& what, const std::string& operation, Duration limit);
   /// Ends the group on all ranks, and throws.
   [[noreturn]] void fail(const RankEvent& event, const std::string& operation);
   virtual void end_everywhere(const RankEvent& event);

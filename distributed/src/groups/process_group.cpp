@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "src/clock.h"
 #include "src/groups/work.h"
 
 namespace levin::distributed {
@@ -82,16 +83,15 @@ bool Work::is_completed() const {
   return state_->done;
 }
 
-void Work::wait(std::optional<Milliseconds> timeout) const {
+void Work::wait(std::optional<Duration> timeout) const {
   if (!state_ || (!timeout && !is_completed() && state_->order_streams())) return;
   if (!timeout) state_->help();
   std::unique_lock lock(state_->mutex);
   const auto done = [&] { return state_->done; };
   if (!timeout) {
     state_->changed.wait(lock, done);
-  } else if (!state_->changed.wait_for(lock, *timeout, done)) {
-    throw CollectiveTimeout(fmt::format("[{}] not done after {} s of waiting.", state_->name,
-                                        static_cast<double>(timeout->count()) / 1000.0));
+  } else if (!state_->changed.wait_for(lock, Milliseconds(*timeout), done)) {
+    throw CollectiveTimeout(fmt::format("[{}] not done after {} s of waiting.", state_->name, timeout->seconds()));
   }
   if (state_->error) std::rethrow_exception(state_->error);
 }

@@ -11,7 +11,7 @@ namespace {
 
 class SingleGroup final : public ProcessGroup {
  public:
-  SingleGroup(std::vector<int> ranks, Milliseconds timeout) : ProcessGroup(0, std::move(ranks), timeout) {}
+  SingleGroup(std::vector<int> ranks, Duration timeout) : ProcessGroup(0, std::move(ranks), timeout) {}
   std::string name() const override { return "single"; }
 
   std::shared_ptr<ProcessGroup> new_group(const std::vector<int>& members) override {
@@ -39,7 +39,7 @@ class SingleGroup final : public ProcessGroup {
 
 }  // namespace
 
-std::shared_ptr<ProcessGroup> make_single_group(std::vector<int> ranks, Milliseconds timeout) {
+std::shared_ptr<ProcessGroup> make_single_group(std::vector<int> ranks, Duration timeout) {
   return std::make_shared<SingleGroup>(std::move(ranks), timeout);
 }
 

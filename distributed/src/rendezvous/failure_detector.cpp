@@ -57,7 +57,7 @@ void FailureDetector::open_server(Store& store) {
 void FailureDetector::connect(Store& store) {
   const std::string address = store.get("failure_detector/address");
   const auto space = address.find(' ');
-  const auto deadline = Clock::now() + store.timeout();
+  const auto deadline = from_now(store.timeout());
   peers_.push_back({.fd = connect_to(address.substr(space + 1), std::atoi(address.c_str()), deadline), .rank = 0});
   enable_keepalive(peers_.back().fd.get());
   send_frame(peers_.back().fd.get(), {"hello", std::to_string(rank_)}, deadline);

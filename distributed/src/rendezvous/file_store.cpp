@@ -104,7 +104,7 @@ class FileStore::Table {
   KeyTable entries_;
 };
 
-FileStore::FileStore(std::filesystem::path path, Milliseconds timeout) : path_(std::move(path)) {
+FileStore::FileStore(std::filesystem::path path, Duration timeout) : path_(std::move(path)) {
   set_timeout(timeout);
   add(kUsers, 1);
 }
@@ -147,8 +147,8 @@ std::string FileStore::compare_set(const std::string& key, const std::string& ex
   return now;
 }
 
-std::vector<std::string> FileStore::wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+std::vector<std::string> FileStore::wait_missing(const std::vector<std::string>& keys, Duration timeout) {
+  const auto deadline = from_now(timeout);
   for (;;) {
     auto missing = missing_from(Table(path_).entries(), keys);
     if (missing.empty() || Clock::now() >= deadline) return missing;

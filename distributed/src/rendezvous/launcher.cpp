@@ -141,7 +141,7 @@ class Children {
 
 // Waits until all children have ended. Those still running when `grace` has passed since the first failure (or since
 // `begun`) are terminated.
-LaunchResult wait_for(Children& children, Milliseconds grace, Clock::time_point begun,
+LaunchResult wait_for(Children& children, Duration grace, Clock::time_point begun,
                       const std::function<void()>& between) {
   LaunchResult result;
   auto term = Clock::time_point::max(), kill = term;
@@ -150,7 +150,7 @@ LaunchResult wait_for(Children& children, Milliseconds grace, Clock::time_point 
     between();
     if (begun == Clock::time_point::max() && result.first_failed >= 0) begun = now;
     if (begun != Clock::time_point::max() && term == Clock::time_point::max()) {
-      term = begun + grace;
+      term = begun + Clock::duration(grace);
       kill = term + kAfterTerm;
     }
     if (now >= term) children.send(now >= kill ? SIGKILL : SIGTERM);
@@ -209,7 +209,7 @@ LaunchResult launch(const LaunchOptions& options) {
 
 struct LocalRanks::Impl {
   Children children;
-  Milliseconds grace;
+  Duration grace;
 };
 
 LocalRanks::LocalRanks(const LaunchOptions& options) : impl_(std::make_unique<Impl>()) {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "src/clock.h"
+
 namespace levin::distributed {
 
 namespace {
@@ -212,7 +214,7 @@ std::string first_host(const std::string& host_list) {
   return host;
 }
 
-std::shared_ptr<Store> open_store(const RankInfo& info, const std::string& address, Milliseconds timeout) {
+std::shared_ptr<Store> open_store(const RankInfo& info, const std::string& address, Duration timeout) {
   const auto tcp = [&](const std::string& host, int port) {
     return std::make_shared<TcpStore>(host, port, TcpStoreOptions{.server = info.rank == 0, .timeout = timeout});
   };
@@ -262,7 +264,7 @@ void wait_for_all(Store& store, const RankInfo& info, Milliseconds limit) {
 
 }  // namespace
 
-void join(Store& store, const RankInfo& info, std::optional<Milliseconds> timeout) {
+void join(Store& store, const RankInfo& info, std::optional<Duration> timeout) {
   const Milliseconds limit = timeout.value_or(store.timeout());
   const std::string size = fmt::format("{} (rank {})", info.world_size, info.rank);
   const std::string first = store.compare_set("join/world_size", "", size);

@@ -10,12 +10,12 @@ std::string Store::get(const std::string& key) {
   throw StoreError(fmt::format("[store] the key {} of {} was removed while it was read.", key, address()));
 }
 
-void Store::wait(const std::vector<std::string>& keys, std::optional<Milliseconds> timeout) {
-  const Milliseconds limit = timeout.value_or(timeout_);
+void Store::wait(const std::vector<std::string>& keys, std::optional<Duration> timeout) {
+  const Duration limit = timeout.value_or(timeout_);
   const auto missing = wait_missing(keys, limit);
   if (missing.empty()) return;
   throw StoreError(fmt::format("[store] {} of {} keys were not set in {} within {} s: {}.", missing.size(), keys.size(),
-                               address(), static_cast<double>(limit.count()) / 1000.0, fmt::join(missing, ", ")));
+                               address(), limit.seconds(), fmt::join(missing, ", ")));
 }
 
 PrefixStore::PrefixStore(std::string prefix, std::shared_ptr<Store> base)
@@ -23,7 +23,7 @@ PrefixStore::PrefixStore(std::string prefix, std::shared_ptr<Store> base)
   set_timeout(base_->timeout());
 }
 
-std::vector<std::string> PrefixStore::wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) {
+std::vector<std::string> PrefixStore::wait_missing(const std::vector<std::string>& keys, Duration timeout) {
   std::vector<std::string> full;
   for (const std::string& key : keys) full.push_back(prefix_ + key);
   auto missing = base_->wait_missing(full, timeout);

@@ -11,7 +11,6 @@ namespace levin::distributed {
 namespace {
 constexpr auto kAnswerTime = std::chrono::seconds(30);
 
-double seconds(Milliseconds t) { return static_cast<double>(t.count()) / 1000.0; }
 }  // namespace
 
 struct TcpStore::Connection {
@@ -32,7 +31,7 @@ TcpStore::TcpStore(const std::string& host, int port, const TcpStoreOptions& opt
     }
     port_ = server_->port();
   }
-  const auto deadline = Clock::now() + options.timeout;
+  const auto deadline = from_now(options.timeout);
   connection_ = std::make_unique<Connection>();
   try {
     connection_->fd = connect_to(server_ && host.empty() ? "127.0.0.1" : host, port_, deadline);
@@ -43,7 +42,7 @@ TcpStore::TcpStore(const std::string& host, int port, const TcpStoreOptions& opt
     throw StoreError(
         fmt::format("[tcp_store] no answer from {}:{} within {} s: {}. Does rank 0 run, and do "
                     "MASTER_ADDR and MASTER_PORT agree?",
-                    host, port, seconds(options.timeout), e.reason));
+                    host, port, options.timeout.seconds(), e.reason));
   }
   enable_keepalive(connection_->fd.get());
   try {
@@ -62,10 +61,10 @@ TcpStore::~TcpStore() = default;
 std::string TcpStore::address() const { return fmt::format("tcp://{}:{}", host_, port_); }
 std::string TcpStore::local_address() const { return local_address_of(connection_->fd.get()); }
 
-Frame TcpStore::ask(const Frame& request, Milliseconds extra) {
+Frame TcpStore::ask(const Frame& request, Duration extra) {
   const std::lock_guard lock(connection_->mutex);
   if (!connection_->fd) throw StoreError(fmt::format("[tcp_store] the connection to {} is lost.", address()));
-  const auto deadline = Clock::now() + kAnswerTime + extra;
+  const auto deadline = from_now(extra) + kAnswerTime;
   try {
     send_frame(connection_->fd.get(), request, deadline);
     return receive_frame(connection_->fd.get(), deadline);
@@ -93,8 +92,8 @@ std::string TcpStore::compare_set(const std::string& key, const std::string& exp
   return ask({"compare_set", key, expected, desired}).at(0);
 }
 
-std::vector<std::string> TcpStore::wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) {
-  Frame request = {"wait", std::to_string(timeout.count())};
+std::vector<std::string> TcpStore::wait_missing(const std::vector<std::string>& keys, Duration timeout) {
+  Frame request = {"wait", std::to_string(Milliseconds(timeout).count())};
   request.insert(request.end(), keys.begin(), keys.end());
   return ask(request, timeout);
 }

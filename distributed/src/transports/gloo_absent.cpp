@@ -8,7 +8,7 @@ namespace levin::distributed {
 
 struct GlooTransport::Impl {};
 
-GlooTransport::GlooTransport(Store&, const std::string&, int rank, int size, Milliseconds) {
+GlooTransport::GlooTransport(Store&, const std::string&, int rank, int size, Duration) {
   throw ValueError(
       fmt::format("[make_process_group] rank {} of {} would need Gloo's connections, which this build does not have "
                   "(LEVIN_STATIC=ON). Ranks of one machine do without them (transport auto or shared); for several "

@@ -228,7 +228,7 @@ class GlooChannel final : public Channel, public Mailboxes {
 
 }  // namespace
 
-GlooTransport::GlooTransport(Store& store, const std::string& local_address, int rank, int size, Milliseconds timeout)
+GlooTransport::GlooTransport(Store& store, const std::string& local_address, int rank, int size, Duration timeout)
     : impl_(std::make_unique<Impl>()) {
   const WithoutSigpipe guard;  // Gloo's own thread begins here and inherits the mask
   try {

@@ -8,7 +8,7 @@ namespace levin::distributed {
 class GlooTransport final : public Transport {
  public:
   /// Connects all members through `store`, which only this group uses. Throws StoreError.
-  GlooTransport(Store& store, const std::string& local_address, int rank, int size, Milliseconds timeout);
+  GlooTransport(Store& store, const std::string& local_address, int rank, int size, Duration timeout);
   ~GlooTransport() override;
   GlooTransport(const GlooTransport&) = delete;
   GlooTransport& operator=(const GlooTransport&) = delete;

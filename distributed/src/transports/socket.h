@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-namespace levin::distributed {
+#include "src/clock.h"
 
-using Clock = std::chrono::steady_clock;
+namespace levin::distributed {
 
 /// Owns an open descriptor, or none (-1).
 class Descriptor {

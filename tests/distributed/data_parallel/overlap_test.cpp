@@ -28,7 +28,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-void in_slow_group(int n, Milliseconds latency, const std::string& transport,
+void in_slow_group(int n, Duration latency, const std::string& transport,
                    const std::function<void(const std::shared_ptr<ProcessGroup>&)>& body) {
   const TcpStore table("127.0.0.1", 0, {.server = true});
   on_threads(n, [&](int rank) {
@@ -87,7 +87,7 @@ TEST_CASE("transport: with latency every message arrives later, and sums are unc
       const std::lock_guard lock(mutex);
       longest[name] = std::max(longest[name], took);
     };
-    in_slow_group(3, Milliseconds(15), transport, [&](const std::shared_ptr<ProcessGroup>& group) {
+    in_slow_group(3, std::chrono::milliseconds(15), transport, [&](const std::shared_ptr<ProcessGroup>& group) {
       sum(*group, "many of three", 300'000, 6);  // a rank's part takes more than one message
       sum(*group, "few of three", 100, 6);
       if (const auto pair = group->new_group({0, 2})) sum(*pair, "many of two", 300'000, 3);
@@ -101,7 +101,7 @@ TEST_CASE("transport: with latency every message arrives later, and sums are unc
 }
 
 TEST_CASE("ddp: three of four all-reduces end while backward runs, so a step waits for a quarter of them") {
-  in_slow_group(2, Milliseconds(kLatency), "tcp", [&](const std::shared_ptr<ProcessGroup>& group) {
+  in_slow_group(2, std::chrono::milliseconds(kLatency), "tcp", [&](const std::shared_ptr<ProcessGroup>& group) {
     Net net;
     Reducer reducer(net.parameters(), group, {.bucket_cap_mb = 1e-3, .first_bucket_mb = 1e-3});  // one per layer
     reducer.register_comm_hook([&](ProcessGroup& g, const GradBucket& b) -> CommStages {

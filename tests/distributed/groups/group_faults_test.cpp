@@ -15,7 +15,7 @@ using levin::test::kTransports;
 namespace {
 
 // Returns the errors of each rank over TCP, then in shared memory.
-std::vector<std::string> errors_in_group(int n, const levin::test::GroupBody& body, Milliseconds timeout = 60s) {
+std::vector<std::string> errors_in_group(int n, const levin::test::GroupBody& body, Duration timeout = 60s) {
   std::vector<std::string> all;
   for (const std::string& transport : kTransports) {
     for (const std::string& e : levin::test::errors_in_group(n, body, timeout, transport)) all.push_back(e);
@@ -31,7 +31,7 @@ void check_says(const std::vector<std::string>& errors, const std::string& part)
 }
 
 // Calls f on every rank; all must report how the ranks differ.
-std::vector<std::string> all_wait(int n, const std::function<Work(ProcessGroup&)>& f, Milliseconds timeout = 60s) {
+std::vector<std::string> all_wait(int n, const std::function<Work(ProcessGroup&)>& f, Duration timeout = 60s) {
   return errors_in_group(
       n,
       [&](ProcessGroup& group) {

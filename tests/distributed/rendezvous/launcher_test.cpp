@@ -26,7 +26,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-LaunchResult run_shell(int processes, const std::string& script, Milliseconds grace = 5s) {
+LaunchResult run_shell(int processes, const std::string& script, Duration grace = 5s) {
   return launch({.processes = processes, .program = "/bin/sh", .arguments = {"sh", "-c", script}, .grace = grace});
 }
 

@@ -180,7 +180,7 @@ void ModelCheckpoint::on_fit_start(RunContext& run) {
     last_step_ = -1;
     validated_ = false;
   }
-  last_timer_ = Clock::now();
+  last_timer_ = monotonic_seconds();
   for (Rule& rule : rules_) rule.timer = last_timer_;
   if (options_.verbose) logging::info("checkpoints:\n{}", explain());
 }
@@ -191,10 +191,10 @@ bool ModelCheckpoint::Rule::wants(double score) const {
   return says.k < 0 || std::ssize(kept) < says.k || better(says, score, kept.back().score);
 }
 
-bool ModelCheckpoint::is_due(const When& w, Clock::time_point timer, const RunContext& run, SavePoint point) {
+bool ModelCheckpoint::is_due(const When& w, double timer, const RunContext& run, SavePoint point) {
   if (w.steps > 0)
     return point == SavePoint::train_batch_end && run.state.micro == 0 && run.state.global_step % w.steps == 0;
-  if (w.time) return point == SavePoint::train_batch_end && Clock::now() - timer >= w.time->value();
+  if (w.time) return point == SavePoint::train_batch_end && monotonic_seconds() - timer >= w.time->seconds();
   const auto& c = run.config;
   const CheckInterval& between = c.val_check_interval;
   const bool validations_differ =
@@ -230,7 +230,7 @@ std::vector<CheckpointAction> ModelCheckpoint::decide(RunContext& run, SavePoint
   const bool metrics_came = point == (run.eval_batches > 0 ? SavePoint::validation_end : SavePoint::train_epoch_end);
   for (Rule& rule : rules_) {
     if (!(rule.deferred && metrics_came) && !is_due(rule.says.when, rule.timer, run, point)) continue;
-    rule.timer = Clock::now();
+    rule.timer = monotonic_seconds();
     const auto value = score(rule, run, point);
     const bool has_it =
         run.state.global_step == last_step_ &&
@@ -238,7 +238,7 @@ std::vector<CheckpointAction> ModelCheckpoint::decide(RunContext& run, SavePoint
     if (value && !has_it && rule.wants(*value)) into.emplace_back(&rule, *value);
   }
   const bool as_last = plan_.last_when && is_due(*plan_.last_when, last_timer_, run, point);
-  if (as_last) last_timer_ = Clock::now();
+  if (as_last) last_timer_ = monotonic_seconds();
   return save(run, into, as_last);
 }
 

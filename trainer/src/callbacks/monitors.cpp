@@ -63,10 +63,7 @@ ThroughputMonitor::ThroughputMonitor(ThroughputMonitorOptions options) : options
     throw UsageError(
         fmt::format("[ThroughputMonitor] available_flops is {}. Give 0 or more.", options_.available_flops));
   if (!options_.batch_size_fn) options_.batch_size_fn = [](const Batch& batch) { return batch.size(); };
-  if (!options_.clock)
-    options_.clock = [] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    };
+  if (!options_.clock) options_.clock = monotonic_seconds;
 }
 
 StateMap ThroughputMonitor::state() const {

@@ -16,9 +16,7 @@ namespace {
 
 constexpr const char *kBold = "1", *kDim = "2", *kGreen = "32", *kBlue = "36";
 
-double seconds_since(std::chrono::steady_clock::time_point t) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
-}
+double seconds_since(double start) { return monotonic_seconds() - start; }
 
 std::string clock_text(double seconds) {
   const auto s = static_cast<std::int64_t>(std::min(seconds, 1e12) + 0.5);
@@ -66,7 +64,7 @@ ProgressBar::ProgressBar(ProgressBarOptions options)
       color_(terminal_ && options.color.value_or(environment("NO_COLOR").empty())),
       unicode_(options.unicode.value_or(names_utf8())) {}
 
-void ProgressBar::start(Timing& timing, std::int64_t first) { timing = {Clock::now(), first, 0}; }
+void ProgressBar::start(Timing& timing, std::int64_t first) { timing = {monotonic_seconds(), first, 0}; }
 
 bool ProgressBar::due(std::int64_t done, std::int64_t total) {
   const double interval = terminal_ ? 1.0 / options_.max_rate : options_.plain_interval;
@@ -174,7 +172,7 @@ void ProgressBar::draw(const std::vector<Bar>& bars) {
   }
   fmt::print(options_.out, "{}", out);
   std::fflush(options_.out);
-  shown_ = Clock::now();
+  shown_ = monotonic_seconds();
 }
 
 namespace {

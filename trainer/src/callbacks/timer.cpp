@@ -14,10 +14,7 @@ Timer::Timer(TimerOptions options) : options_(std::move(options)) {
   if (options_.duration && options_.duration->seconds() < 0)
     throw UsageError(
         fmt::format("[Timer] duration is {} seconds. Give a time of 0 or more.", options_.duration->seconds()));
-  if (!options_.clock)
-    options_.clock = [] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    };
+  if (!options_.clock) options_.clock = monotonic_seconds;
 }
 
 double Timer::time_elapsed(Split split) const {

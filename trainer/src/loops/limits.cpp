@@ -44,30 +44,6 @@ std::int64_t BatchLimit::of(std::int64_t total, const char* option) const {
   return n;
 }
 
-Duration Duration::parse(std::string_view text, const std::string& option) {
-  std::int64_t parts[4] = {};
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  bool fine = true;
-  for (int i = 0; i < 4 && fine; ++i) {
-    fine = i == 0 || (at != end && *at++ == ':');
-    fine = fine && at != end && *at >= '0' && *at <= '9';
-    if (!fine) break;
-    const auto read = std::from_chars(at, end, parts[i]);
-    fine = read.ec == std::errc() && read.ptr - at <= 6;
-    at = read.ptr;
-  }
-  if (!fine || at != end || parts[1] > 23 || parts[2] > 59 || parts[3] > 59)
-    throw UsageError(
-        fmt::format("{} {}: give days, hours, minutes and seconds as DD:HH:MM:SS, such as 00:12:00:00.", option, text));
-  return std::chrono::seconds(((parts[0] * 24 + parts[1]) * 60 + parts[2]) * 60 + parts[3]);
-}
-
-std::string Duration::text() const {
-  const auto s = std::chrono::duration_cast<std::chrono::seconds>(value_).count();
-  return fmt::format("{:02}:{:02}:{:02}:{:02}", s / 86400, s / 3600 % 24, s / 60 % 60, s % 60);
-}
-
 CheckInterval CheckInterval::parse(std::string_view text, const std::string& option) {
   if (text.find(':') != std::string_view::npos) return Duration::parse(text, option);
   return BatchLimit::parse(text, option);
@@ -135,10 +111,6 @@ std::vector<int> DeviceList::indices(int available, const std::string& kind) con
       throw UsageError(fmt::format("--devices {}: {}. Use indices below {}.", text_, there, available));
   return out;
 }
-
-Duration::Duration(const char* text) : Duration(parse(text, "a duration")) {}
-Duration::Duration(const std::string& text) : Duration(parse(text, "a duration")) {}
-double Duration::seconds() const { return std::chrono::duration<double>(value_).count(); }
 
 CheckInterval::CheckInterval(Duration time) : time_(time) {}
 CheckInterval::CheckInterval(const char* time) : time_(Duration(time)) {}

@@ -20,10 +20,10 @@ double least_seconds(Device device, const F& f) {
   double least = 1e30;
   for (int i = 0; i < 5; ++i) {
     wait();
-    const double start = profiler_now();
+    const double start = monotonic_seconds();
     f();
     wait();
-    least = std::min(least, profiler_now() - start);
+    least = std::min(least, monotonic_seconds() - start);
   }
   return least;
 }

@@ -24,14 +24,14 @@ class Observer final : public kernels::KernelObserver {
     return *one;
   }
 
-  void called(const char* kernel, Device) override { calls.push_back({kernel, profiler_now()}); }
+  void called(const char* kernel, Device) override { calls.push_back({kernel, monotonic_seconds()}); }
 
   void returned(const char* kernel, const std::type_info&, const void*, const kernels::Work& work,
                 const Stream& stream) override {
     const Device device = stream.device();
     if (device.type == DeviceType::cuda && !cuda::is_current_stream_capturing())
       device_backend(device).synchronize(device.index);
-    const double end = profiler_now();
+    const double end = monotonic_seconds();
     while (!calls.empty() && calls.back().kernel != kernel) calls.pop_back();  // calls that an exception left open
     if (calls.empty()) return;  // the call began before the observer was attached
     const double start = calls.back().start;

@@ -5,7 +5,7 @@
 
 namespace levin {
 
-/// Receives the calls of all threads, serialized. `start` and `seconds` are relative to profiler_now().
+/// Receives the calls of all threads, serialized. `start` and `seconds` are relative to monotonic_seconds().
 class OperationSink {
  public:
   virtual ~OperationSink() = default;

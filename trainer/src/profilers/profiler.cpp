@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "src/logging.h"
 
 namespace levin {
@@ -16,10 +14,6 @@ const char* name_of(Phase phase) {
   constexpr const char* kNames[] = {"loop",      "data",       "transfer",   "forward", "backward",
                                     "optimizer", "evaluation", "checkpoint", "logging", "hooks"};
   return kNames[static_cast<int>(phase)];
-}
-
-double profiler_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 void NvtxProfiler::start(const std::string& action, Phase) { options_.push(action.c_str()); }

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace levin {
@@ -90,11 +89,7 @@ class Generator {
   explicit Generator(std::uint64_t seed = 0) : own_{seed, 0} {}
 
   Generator(const Generator& other) : own_(other.state()) {}
-  Generator(Generator&& other) noexcept {
-    const std::lock_guard lock(other.lock_);
-    own_ = other.own_;
-    shared_ = std::move(other.shared_);
-  }
+  Generator(Generator&& other) noexcept;
   Generator& operator=(const Generator& other) {
     set_state(other.state());
     return *this;
@@ -102,16 +97,9 @@ class Generator {
 
   /// Returns the seed alone, or seed and offset.
   std::uint64_t seed() const { return state().seed; }
-  GeneratorState state() const {
-    const std::lock_guard lock(lock_);
-    return shared_ ? shared_->state() : own_;
-  }
+  GeneratorState state() const;
   /// Continues from this state, as state() returned it.
-  void set_state(const GeneratorState& s) {
-    const std::lock_guard lock(lock_);
-    if (shared_) return shared_->set_state(s);
-    own_ = s;
-  }
+  void set_state(const GeneratorState& s);
   /// Begins anew at offset 0 of the seed's stream.
   void manual_seed(std::uint64_t seed) { set_state({seed, 0}); }
 

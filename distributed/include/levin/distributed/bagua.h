@@ -3,10 +3,9 @@
 // independent implementation, which does not link Bagua.
 // S. Gan et al., "BAGUA: Scaling up Distributed Learning with System Relaxations" (VLDB 2021).
 
+#include <levin/core/duration.h>
 #include <levin/core/state_dict.h>
 #include <levin/distributed/comm_hooks.h>
-
-#include <chrono>
 
 namespace levin::distributed {
 
@@ -125,7 +124,7 @@ class AsyncAverage {
  public:
   /// Two averages begin at least `interval` apart. Makes a group of the same ranks for the averages, so it must be
   /// called on all ranks.
-  AsyncAverage(std::shared_ptr<ProcessGroup> group, std::chrono::duration<double, std::milli> interval);
+  AsyncAverage(std::shared_ptr<ProcessGroup> group, Duration interval);
   ~AsyncAverage();
   AsyncAverage(const AsyncAverage&) = delete;
   AsyncAverage& operator=(const AsyncAverage&) = delete;
@@ -143,8 +142,8 @@ class AsyncAverage {
   void take_in(const std::vector<Parameter>& weights);
 
   std::shared_ptr<ProcessGroup> group_, background_;
-  std::chrono::duration<double, std::milli> interval_;
-  std::chrono::steady_clock::time_point next_;
+  Duration interval_;
+  double next_;              // when an average is due, in monotonic_seconds
   std::vector<Part> parts_;  // in flight
   int64_t begun_ = 0;
 };

@@ -13,11 +13,11 @@ struct LaunchOptions {
   int num_nodes = 1;
   int node_rank = 0;
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;                           ///< 0: any free port; with several nodes it must be given
-  std::string program = "/proc/self/exe";        ///< path
-  std::vector<std::string> arguments{};          ///< with the program's name; empty: those of this process
-  Environment environment{};                     ///< added to the environment of this process
-  Milliseconds grace = std::chrono::seconds(5);  ///< time for the others to end after one rank has failed
+  int master_port = 0;                       ///< 0: any free port; with several nodes it must be given
+  std::string program = "/proc/self/exe";    ///< path
+  std::vector<std::string> arguments{};      ///< with the program's name; empty: those of this process
+  Environment environment{};                 ///< added to the environment of this process
+  Duration grace = Duration::of_seconds(5);  ///< time for the others to end after one rank has failed
 };
 
 /// How the local ranks of a launch ended.

@@ -29,7 +29,7 @@ class Work {
   /// Returns when the operation is done. Throws its error, or CollectiveTimeout if `timeout` expires first (the
   /// operation goes on). With "nccl" and no timeout the host does not wait; instead, work that this thread later queues
   /// on the current stream waits for the operation. A barrier is always waited for on the host.
-  void wait(std::optional<Milliseconds> timeout = std::nullopt) const;
+  void wait(std::optional<Duration> timeout = std::nullopt) const;
   /// Returns the operation's error; null while it runs and after success.
   std::exception_ptr exception() const;
 
@@ -126,12 +126,12 @@ class ProcessGroup {
   virtual void abort(const std::string& reason) = 0;
 
   /// Time limit of one operation.
-  Milliseconds timeout() const { return timeout_; }
-  void set_timeout(Milliseconds timeout) { timeout_ = timeout; }
+  Duration timeout() const { return timeout_; }
+  void set_timeout(Duration timeout) { timeout_ = timeout; }
 
  protected:
   /// `ranks` are the members' ranks in the world, of which this process is number `rank`.
-  ProcessGroup(int rank, std::vector<int> ranks, Milliseconds timeout)
+  ProcessGroup(int rank, std::vector<int> ranks, Duration timeout)
       : rank_(rank), ranks_(std::move(ranks)), timeout_(timeout) {}
   /// Begins a checked operation, in this group or in another one to which it is passed on.
   virtual Work begin(Collective collective) = 0;
@@ -147,7 +147,7 @@ class ProcessGroup {
 
   int rank_;
   std::vector<int> ranks_;
-  Milliseconds timeout_;
+  Duration timeout_;
   bool part_of_world_ = false;
   std::array<std::atomic<int64_t>, 11> begun_{};  // by kind
 };
@@ -167,15 +167,15 @@ class NoCollectives {
 
 /// Arguments of make_process_group. All ranks must have called join() on the store.
 struct GroupOptions {
-  std::shared_ptr<Store> store{};          ///< not needed for a single rank
-  int rank = 0;                            ///< of this process, in the world
-  int world_size = 1;                      ///< number of ranks
-  Milliseconds timeout = kDefaultTimeout;  ///< of one operation
+  std::shared_ptr<Store> store{};      ///< not needed for a single rank
+  int rank = 0;                        ///< of this process, in the world
+  int world_size = 1;                  ///< number of ranks
+  Duration timeout = kDefaultTimeout;  ///< of one operation
   /// Transport of "gloo": "auto" (shared memory where all ranks of a group are on one host, else TCP), "tcp" or
   /// "shared". Empty: the variable LEVIN_TRANSPORT, or auto. Where ranks differ, all use TCP.
   std::string transport{};
   /// Latency that "gloo" adds to every message, to simulate a slow network. The same on all ranks, which share a host.
-  Milliseconds latency{0};
+  Duration latency{};
   /// CUDA device of this rank with "nccl"; default: the current device.
   std::optional<int> device{};
   /// Algorithm of "nccl": "ring", whose order of summation is known, "tree", or "auto" (NCCL's choice by size and

@@ -55,10 +55,10 @@ std::string first_host(const std::string& host_list);
 /// Opens the store of a job: "env://" listens on rank 0 at master_addr:store_port, "tcp://host:port" at another
 /// address, "file:///path" uses a file. Throws StoreError, or RendezvousError for another scheme.
 std::shared_ptr<Store> open_store(const RankInfo& info, const std::string& address = "env://",
-                                  Milliseconds timeout = kDefaultTimeout);
+                                  Duration timeout = kDefaultTimeout);
 
 /// Waits until all ranks have joined the store. Throws RendezvousError if ranks are missing after the timeout (it names
 /// them), if another rank has another world size, or if two processes have the same rank.
-void join(Store& store, const RankInfo& info, std::optional<Milliseconds> timeout = std::nullopt);
+void join(Store& store, const RankInfo& info, std::optional<Duration> timeout = std::nullopt);
 
 }  // namespace levin::distributed

@@ -1,10 +1,10 @@
 #pragma once
 // A key-value store that all ranks share, by which they find each other before they can communicate directly.
 
+#include <levin/core/duration.h>
 #include <levin/core/owned_ptr.h>
 #include <levin/distributed/error.h>
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,11 +15,9 @@
 namespace levin::distributed {
 
 using std::int64_t;
-/// The unit of all time limits of this module.
-using Milliseconds = std::chrono::milliseconds;
 
 /// Default time limit of every operation between ranks.
-inline constexpr Milliseconds kDefaultTimeout = std::chrono::seconds(300);
+inline constexpr Duration kDefaultTimeout = Duration::of_seconds(300);
 
 /// A table of strings by keys that all ranks share. All methods are thread-safe and throw StoreError.
 class Store {
@@ -36,9 +34,9 @@ class Store {
   /// Sets `desired` if the key holds `expected`, or is absent and `expected` is empty; returns the value afterwards.
   virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
   /// Waits until all keys are present, up to `timeout` or else timeout(); the error names those that are missing.
-  void wait(const std::vector<std::string>& keys, std::optional<Milliseconds> timeout = std::nullopt);
+  void wait(const std::vector<std::string>& keys, std::optional<Duration> timeout = std::nullopt);
   /// Waits until all keys are present or the timeout expires; returns the missing ones.
-  virtual std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) = 0;
+  virtual std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Duration timeout) = 0;
   /// Removes a key and returns whether it existed.
   virtual bool remove(const std::string& key) = 0;
   /// Returns all keys that begin with `prefix`, sorted.
@@ -49,17 +47,17 @@ class Store {
   virtual std::string local_address() const { return {}; }
 
   /// Time limit of get() and wait().
-  Milliseconds timeout() const { return timeout_; }
-  void set_timeout(Milliseconds timeout) { timeout_ = timeout; }
+  Duration timeout() const { return timeout_; }
+  void set_timeout(Duration timeout) { timeout_ = timeout; }
 
  private:
-  Milliseconds timeout_ = kDefaultTimeout;
+  Duration timeout_ = kDefaultTimeout;
 };
 
 /// Options of TcpStore.
 struct TcpStoreOptions {
-  bool server = false;                     ///< this process holds the table (rank 0)
-  Milliseconds timeout = kDefaultTimeout;  ///< of connecting and of waits
+  bool server = false;                 ///< this process holds the table (rank 0)
+  Duration timeout = kDefaultTimeout;  ///< of connecting and of waits
 };
 
 class StoreServer;
@@ -81,7 +79,7 @@ class TcpStore final : public Store {
   std::optional<std::string> try_get(const std::string& key) override;
   int64_t add(const std::string& key, int64_t amount) override;
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
-  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Duration timeout) override;
   bool remove(const std::string& key) override;
   std::vector<std::string> keys(const std::string& prefix = {}) override;
   std::string address() const override;
@@ -89,7 +87,7 @@ class TcpStore final : public Store {
 
  private:
   struct Connection;
-  std::vector<std::string> ask(const std::vector<std::string>& request, Milliseconds extra = {});
+  std::vector<std::string> ask(const std::vector<std::string>& request, Duration extra = {});
 
   std::string host_;
   int port_;
@@ -101,7 +99,7 @@ class TcpStore final : public Store {
 class FileStore final : public Store {
  public:
   /// Opens the file, which is created if absent; `timeout` is that of waits. Throws StoreError if it cannot be written.
-  explicit FileStore(std::filesystem::path path, Milliseconds timeout = kDefaultTimeout);
+  explicit FileStore(std::filesystem::path path, Duration timeout = kDefaultTimeout);
   ~FileStore() override;
   FileStore(const FileStore&) = delete;
   FileStore& operator=(const FileStore&) = delete;
@@ -110,7 +108,7 @@ class FileStore final : public Store {
   std::optional<std::string> try_get(const std::string& key) override;
   int64_t add(const std::string& key, int64_t amount) override;
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
-  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Duration timeout) override;
   bool remove(const std::string& key) override;
   std::vector<std::string> keys(const std::string& prefix = {}) override;
   std::string address() const override;
@@ -132,7 +130,7 @@ class PrefixStore final : public Store {
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override {
     return base_->compare_set(prefix_ + key, expected, desired);
   }
-  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Duration timeout) override;
   bool remove(const std::string& key) override { return base_->remove(prefix_ + key); }
   std::vector<std::string> keys(const std::string& prefix = {}) override;
   std::string address() const override { return base_->address(); }

@@ -1,10 +1,8 @@
 #pragma once
 // Position of a run. All of it is stored in checkpoints.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/core/state_map.h>
-
-#include <atomic>
-#include <mutex>
 
 namespace levin {
 
@@ -41,29 +39,22 @@ struct TrainState {
 /// Lets callbacks, signals and user code end a run early. Thread-safe.
 class StopToken {
  public:
+  StopToken();
+  ~StopToken();
+  StopToken(const StopToken&) = delete;
+  StopToken& operator=(const StopToken&) = delete;
   /// Asks the run to end; of several requests the first reason counts.
-  void request(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
-    if (!requested_.exchange(true)) reason_ = reason;
-  }
+  void request(const std::string& reason);
   /// True once a request was made.
-  bool requested() const { return requested_.load(std::memory_order_relaxed); }
+  bool requested() const;
   /// Reason of the request; empty without one.
-  std::string reason() const {
-    const std::lock_guard lock(mutex_);
-    return reason_;
-  }
+  std::string reason() const;
   /// Withdraws the request, as the Trainer does when a run begins.
-  void clear() {
-    const std::lock_guard lock(mutex_);
-    requested_ = false;
-    reason_.clear();
-  }
+  void clear();
 
  private:
-  mutable std::mutex mutex_;
-  std::atomic<bool> requested_{false};
-  std::string reason_;
+  struct Request;
+  OwnedPtr<Request> request_;
 };
 
 }  // namespace levin

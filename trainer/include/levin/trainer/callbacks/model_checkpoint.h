@@ -3,8 +3,6 @@
 
 #include <levin/trainer/checkpoint/checkpoint_plan.h>
 
-#include <chrono>
-
 namespace levin {
 
 /// Options of ModelCheckpoint, with Lightning's names.
@@ -69,7 +67,6 @@ class ModelCheckpoint : public CheckpointPolicy {
   std::filesystem::path directory() const override { return dir_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Kept {
     std::string name;
     double score = 0;
@@ -78,11 +75,11 @@ class ModelCheckpoint : public CheckpointPolicy {
     CheckpointPlan::Rule says;
     std::vector<Kept> kept{};  // the best first
     bool deferred = false;     // waits until its monitor is known
-    Clock::time_point timer{};
+    double timer = 0;          // when it last saved, in monotonic_seconds
     bool wants(double score) const;
   };
 
-  static bool is_due(const When& when, Clock::time_point timer, const RunContext& run, SavePoint point);
+  static bool is_due(const When& when, double timer, const RunContext& run, SavePoint point);
   std::optional<double> score(Rule& rule, const RunContext& run, SavePoint point);
   std::vector<CheckpointAction> save(RunContext& run, const std::vector<std::pair<Rule*, double>>& into, bool as_last);
   std::vector<CheckpointAction> save_at_end(RunContext& run, const std::string& prefix);
@@ -100,7 +97,7 @@ class ModelCheckpoint : public CheckpointPolicy {
   std::int64_t last_step_ = -1;
   std::string last_saved_;
   bool validated_ = false;
-  Clock::time_point last_timer_{};
+  double last_timer_ = 0;  // when `last` was saved, in monotonic_seconds
 };
 
 }  // namespace levin

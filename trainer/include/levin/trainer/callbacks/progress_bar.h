@@ -3,7 +3,6 @@
 
 #include <levin/trainer/callback.h>
 
-#include <chrono>
 #include <cstdio>
 
 namespace levin {
@@ -47,9 +46,8 @@ class ProgressBar : public Callback {
   bool is_monitoring() const override { return true; }  // its last line shows the epoch's values
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Timing {
-    Clock::time_point start{};
+    double start = 0;        // in monotonic_seconds
     std::int64_t first = 0;  // batches finished at the start
     double paused = 0;       // seconds spent elsewhere
   };
@@ -75,8 +73,8 @@ class ProgressBar : public Callback {
   ProgressBarOptions options_;
   bool terminal_, color_, unicode_;
   Timing train_, eval_;
-  Bar epoch_;  // kept while a nested validation is shown
-  Clock::time_point shown_{};
+  Bar epoch_;              // kept while a nested validation is shown
+  double shown_ = 0;       // when the bars were drawn, in monotonic_seconds
   std::size_t lines_ = 0;  // lines of the terminal that the bars occupy
 };
 

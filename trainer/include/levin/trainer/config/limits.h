@@ -1,9 +1,9 @@
 #pragma once
 // Small value types of TrainerConfig that convert from the forms users write.
 
+#include <levin/core/duration.h>
 #include <levin/core/error.h>
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -41,29 +41,6 @@ class BatchLimit {
   bool is_count_ = false;
 };
 
-/// A time span: a std::chrono duration, or "DD:HH:MM:SS" (days, hours, minutes, seconds; two days are "02:00:00:00").
-class Duration {
- public:
-  /// Converts to nanoseconds.
-  template <class R, class P>
-  Duration(std::chrono::duration<R, P> value)  // NOLINT: implicit
-      : value_(std::chrono::duration_cast<std::chrono::nanoseconds>(value)) {}
-  /// Throws UsageError if the text is malformed.
-  Duration(const char* text);         // NOLINT
-  Duration(const std::string& text);  // NOLINT
-  /// Parses strictly four numbers, hours below 24, minutes and seconds below 60; the UsageError names `option`.
-  static Duration parse(std::string_view text, const std::string& option);
-
-  /// The span as a std::chrono duration, and in seconds.
-  std::chrono::nanoseconds value() const { return value_; }
-  double seconds() const;
-  /// Returns "DD:HH:MM:SS", without fractions of a second.
-  std::string text() const;
-
- private:
-  std::chrono::nanoseconds value_{};
-};
-
 /// Interval of validation within an epoch: a fraction of it, a number of batches, or a duration.
 class CheckInterval {
  public:
@@ -73,8 +50,8 @@ class CheckInterval {
   CheckInterval(BatchLimit batches) : batches_(batches) {}                  // NOLINT
   CheckInterval(Duration time);                                             // NOLINT
   CheckInterval(const char* time);                                          // NOLINT
-  template <class R, class P>
-  CheckInterval(std::chrono::duration<R, P> time) : CheckInterval(Duration(time)) {}  // NOLINT
+  template <ChronoDuration D>
+  CheckInterval(const D& time) : CheckInterval(Duration(time)) {}  // NOLINT
   /// Parses "0.25", "100" or "00:00:10:00"; throws UsageError that names `option`.
   static CheckInterval parse(std::string_view text, const std::string& option);
 

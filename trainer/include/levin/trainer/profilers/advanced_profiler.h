@@ -71,10 +71,10 @@ class AdvancedProfiler : public SimpleProfiler {
 
 /// Options of TraceProfiler.
 struct TraceProfilerOptions {
-  std::string filename = "trace.json";  ///< below the run's root
-  std::size_t max_events = 1'000'000;   ///< later events are dropped and counted
-  bool operations = true;               ///< record kernels in addition to actions
-  ProfilerClock clock = profiler_now;   ///< source of the times
+  std::string filename = "trace.json";      ///< below the run's root
+  std::size_t max_events = 1'000'000;       ///< later events are dropped and counted
+  bool operations = true;                   ///< record kernels in addition to actions
+  ProfilerClock clock = monotonic_seconds;  ///< source of the times
 };
 
 /// Writes a time line in Chrome's trace format, for chrome://tracing or https://ui.perfetto.dev.

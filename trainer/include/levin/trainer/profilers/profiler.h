@@ -41,14 +41,12 @@ class PassThroughProfiler : public Profiler {
 };
 
 using ProfilerClock = std::function<double()>;  ///< seconds from an arbitrary origin
-/// Seconds of the steady clock.
-double profiler_now();
 
 /// Options of SimpleProfiler.
 struct SimpleProfilerOptions {
-  std::string filename{};              ///< report file below the run's root; if empty, the report goes to `out`
-  std::FILE* out = stdout;             ///< receives the report if there is no file; must stay open
-  ProfilerClock clock = profiler_now;  ///< source of the times
+  std::string filename{};                   ///< report file below the run's root; if empty, the report goes to `out`
+  std::FILE* out = stdout;                  ///< receives the report if there is no file; must stay open
+  ProfilerClock clock = monotonic_seconds;  ///< source of the times
 };
 
 /// Prints a table of every hook and phase: calls, mean, total, share of the run, and the share without nested actions;
