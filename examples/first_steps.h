@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 
 namespace levin {
 
@@ -16,15 +17,15 @@ namespace levin {
 class FirstSteps final : public Callback {
  public:
   /// Adds the option --record, which names the folder.
-  static void add_option(CommandLine& line, std::filesystem::path& folder) {
-    line.add("record", folder, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  static void add_option(CommandLine& line, std::string& folder) {
+    line.add_path("record", folder, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
   }
-  explicit FirstSteps(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit FirstSteps(std::string folder) : folder_(std::move(folder)) {}
 
   void on_train_start(RunContext& run) override {
     if (folder_.empty()) return;
     std::filesystem::create_directories(folder_);
-    interop::save_safetensors(folder_ / "weights.safetensors", run.module.state_dict());
+    interop::save_safetensors(folder_ + "/weights.safetensors", run.module.state_dict());
   }
   void on_train_batch_end(RunContext& run, const StepOutput& output, const Batch& batch, int) override {
     if (folder_.empty()) return;
@@ -39,11 +40,11 @@ class FirstSteps final : public Callback {
     if (folder_.empty()) return;
     tensors_.set("losses", tensor(losses_));
     tensors_.set("ends", tensor(ends_));
-    interop::save_safetensors(folder_ / "steps.safetensors", tensors_);
+    interop::save_safetensors(folder_ + "/steps.safetensors", tensors_);
   }
 
  private:
-  std::filesystem::path folder_;
+  std::string folder_;
   StateDict tensors_;
   std::vector<double> losses_, ends_;
 };

@@ -19,7 +19,7 @@ using distributed::ProcessGroup;
 
 struct Options {
   bool check = false;
-  std::filesystem::path json;
+  std::string json;
 };
 
 /// Returns the median seconds per call including the device's work, measured on this thread; nothing under --check.
@@ -197,7 +197,7 @@ int run(int argc, char** argv) {
   Options o;
   CommandLine line("Benchmarks copies and NCCL collectives on the GPUs of this machine.");
   line.add_flag("check", o.check, "Small sizes, no times");
-  line.add("json", o.json, "File to write the rows to");
+  line.add_path("json", o.json, "File to write the rows to");
   if (!line.parse(argc, argv)) return 0;
   if (!cuda::is_available()) throw DeviceError(cuda::why_unavailable());
   if (!o.check && std::string(cuda::flavour()) == "EMULATE")

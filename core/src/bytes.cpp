@@ -13,14 +13,14 @@
 
 namespace levin::io {
 
-FileBytes read_bytes(const std::filesystem::path& path) {
+FileBytes read_bytes(const std::string& path) {
   auto bytes = std::make_shared<Bytes>(read_file(path));
   return {*bytes, bytes};
 }
 
-FileBytes map_bytes(const std::filesystem::path& path) {
+FileBytes map_bytes(const std::string& path) {
   const auto refuse = [&](int error) {
-    throw IoError(fmt::format("[mmap] {}: {}. Check the path.", path.string(), std::strerror(error)));
+    throw IoError(fmt::format("[mmap] {}: {}. Check the path.", path, std::strerror(error)));
   };
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) refuse(errno);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace levin::io {
@@ -172,7 +173,7 @@ int remove_strays_of(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
-void write_file(const fs::path& path, std::span<const std::byte> data) {
+void write_file(const std::string& path, std::span<const std::byte> data) {
   const fs::path temporary = temporary_beside(path);
   if (const int error = write_new(temporary, data)) {
     remove_quietly(temporary);
@@ -182,9 +183,9 @@ void write_file(const fs::path& path, std::span<const std::byte> data) {
   sync_folder(folder_of(path));
 }
 
-void write_file(const fs::path& path, const std::string& text) { write_file(path, std::as_bytes(std::span(text))); }
+void write_file(const std::string& path, const std::string& text) { write_file(path, std::as_bytes(std::span(text))); }
 
-void write_folder(const fs::path& where, const std::function<void(const fs::path&)>& fill) {
+void write_folder(const std::string& where, const std::function<void(const std::string&)>& fill) {
   const fs::path path = named(where), old = old_name(path), temporary = temporary_beside(path);
   begin_operation();
   if (mkdir(temporary.c_str(), 0777) != 0) fail_writing(path, errno);
@@ -217,7 +218,7 @@ void write_folder(const fs::path& where, const std::function<void(const fs::path
   if (replaces) remove_quietly(old);
 }
 
-void recover_folder(const fs::path& where) {
+void recover_folder(const std::string& where) {
   const fs::path path = named(where), old = old_name(path), folder = folder_of(path);
   if (!fs::exists(folder)) return;
   if (fs::exists(old)) {
@@ -230,15 +231,15 @@ void recover_folder(const fs::path& where) {
   remove_strays_of(folder, path.filename().string());
 }
 
-void remove_folder(const fs::path& where) {
+void remove_folder(const std::string& where) {
   const fs::path path = named(where), temporary = temporary_beside(path);
   if (rename_path(path, temporary) != 0) fail("remove", path, errno, "What is there is untouched.");
   remove_quietly(temporary);
 }
 
-int remove_strays(const fs::path& folder) { return remove_strays_of(folder, {}); }
+int remove_strays(const std::string& folder) { return remove_strays_of(folder, {}); }
 
-void write_pointer(const fs::path& link, const std::string& target) {
+void write_pointer(const std::string& link, const std::string& target) {
   const fs::path temporary = temporary_beside(link);
   begin_operation();
   if (symlink(target.c_str(), temporary.c_str()) != 0) fail_writing(link, errno);
@@ -246,7 +247,7 @@ void write_pointer(const fs::path& link, const std::string& target) {
   sync_folder(folder_of(link));
 }
 
-Bytes read_file(const fs::path& path) {
+Bytes read_file(const std::string& path) {
   const File file(path, O_RDONLY);
   if (!file.opened()) fail("read", path, errno, "Check the name and your permission to read it.");
   struct stat info{};
@@ -267,7 +268,7 @@ Bytes read_file(const fs::path& path) {
   return data;
 }
 
-std::string read_text(const fs::path& path) {
+std::string read_text(const std::string& path) {
   const Bytes data = read_file(path);
   return {reinterpret_cast<const char*>(data.data()), data.size()};
 }

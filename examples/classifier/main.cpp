@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "deploy/lenet.h"
 
@@ -20,7 +21,7 @@ namespace {
 /// A network as it runs, and what was measured of it.
 struct Variant {
   std::string name;
-  std::filesystem::path file;
+  std::string file;
   std::shared_ptr<nn::Module> net;
   double accuracy = 0;
   std::vector<double> alone{}, of_64{};  // microseconds per image, of each round
@@ -29,8 +30,7 @@ struct Variant {
 };
 
 /// Fills LeNet with the weights of a file, which are int8 where there is a mode.
-Variant weights(const std::string& name, const std::filesystem::path& file,
-                std::optional<nn::QuantizeMode> mode = std::nullopt) {
+Variant weights(const std::string& name, const std::string& file, std::optional<nn::QuantizeMode> mode = std::nullopt) {
   const auto net = std::make_shared<nn::Sequential>(lenet());
   if (mode) nn::quantize_(*net, {.mode = *mode});
   net->load_state_dict(interop::load_safetensors(file).tensors);
@@ -46,7 +46,7 @@ double time_of(const Variant& net, const Tensor& images, int64_t batch, int64_t 
   return passed.count() / static_cast<double>(calls * batch);
 }
 
-int run(const std::filesystem::path& folder, const std::filesystem::path& data) {
+int run(const std::filesystem::path& folder, const std::string& data) {
   const no_grad guard;
   const data::FashionMnist test("test", data);
   const Tensor images = test.all()[0], labels = test.all()[1];  // (10000, 1, 28, 28), (10000)

@@ -15,7 +15,7 @@ namespace {
 struct Options {
   std::int64_t processes = 2, batch_size = 96, steps = 100;
   std::string accelerator = "cpu";
-  std::filesystem::path data = data::kFashionMnistDir;
+  std::string data = data::kFashionMnistDir;
 };
 
 int train(const Options& o) {
@@ -64,7 +64,7 @@ int run(int argc, char** argv) {
   line.add("batch-size", o.batch_size, "Images per step, over all processes", 1);
   line.add("steps", o.steps, "Training steps", 1);
   line.add("accelerator", o.accelerator, "cpu, or cuda with one device per process");
-  line.add("data", o.data, "Folder of the IDX files");
+  line.add_path("data", o.data, "Folder of the IDX files");
   if (!line.parse(argc, argv)) return 0;
   if (o.accelerator != "cpu" && o.accelerator != "cuda")
     throw UsageError(fmt::format("--accelerator {}: choose cpu or cuda.", o.accelerator));

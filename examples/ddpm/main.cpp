@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "first_steps.h"
 
 using namespace levin;
@@ -11,7 +13,7 @@ using namespace levin;
 namespace {
 
 struct Options {
-  std::filesystem::path data = data::kFashionMnistDir, record{};
+  std::string data = data::kFashionMnistDir, record{};
   std::int64_t width = 48, timesteps = 200, batch_size = 64, drawn = 8;
   double lr = 1e-3, decay = 0.995;
   TrainerConfig trainer{
@@ -20,7 +22,7 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a U-Net to remove noise from Fashion-MNIST's images, and draws new images.");
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add("width", o.width, "Channels at 14 x 14 pixels, a multiple of 8", 8);
   line.add("timesteps", o.timesteps, "Steps from an image to noise", 50);
   line.add("batch-size", o.batch_size, "Images per batch", 1);
@@ -130,7 +132,7 @@ struct Grid : Callback {
     const Tensor images = ddpm.draw(noise.to(ddpm.device(), ddpm.beta.dtype()), label).to(kFloat32);
     for (const auto& logger : run.loggers) logger->log_image("drawn", images, run.state.global_step);
     std::filesystem::create_directories(run.root_dir);
-    data::save_image(images, run.root_dir / "drawn.png", {.nrow = 10});
+    data::save_image(images, run.root_dir + "/drawn.png", {.nrow = 10});
   }
 };
 
@@ -151,8 +153,8 @@ int run(int argc, char** argv) {
   const double loss = trainer.validate(ddpm, test_loader)[0]["val_loss"];
   if (trainer.is_global_zero())
     fmt::print("images: {}\nresult: val_loss={:.4f} epochs={} parameters={}\n",
-               (o.trainer.default_root_dir / "drawn.png").string(), loss, trainer.current_epoch(),
-               ddpm.parameter_count());
+               (std::filesystem::path(o.trainer.default_root_dir) / "drawn.png").string(), loss,
+               trainer.current_epoch(), ddpm.parameter_count());
   return 0;
 }
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "first_steps.h"
 #include "scenes.h"
 
@@ -14,7 +16,7 @@ namespace {
 constexpr std::int64_t kPriors = 4, kOutputs = kPriors * (4 + kNames);  // at each place of a map
 
 struct Options {
-  std::filesystem::path data = data::kFashionMnistDir, record{};
+  std::string data = data::kFashionMnistDir, record{};
   std::int64_t scenes = 20000, held_out = 1000, width = 32, batch_size = 32;
   double lr = 0.02;
   TrainerConfig trainer{
@@ -23,7 +25,7 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a single-shot detector on images composed of clothes.");
-  line.add("data", o.data, "Folder of the IDX files of Fashion-MNIST, plain or .gz");
+  line.add_path("data", o.data, "Folder of the IDX files of Fashion-MNIST, plain or .gz");
   line.add("scenes", o.scenes, "Images in an epoch", 1);
   line.add("held-out", o.held_out, "Images of other clothes to test on", 1);
   line.add("width", o.width, "Channels of the first stage; each further stage has twice as many", 1);
@@ -159,7 +161,7 @@ struct Drawing : Callback {
     }
     for (const auto& logger : run.loggers) logger->log_image("found", stack(images), run.state.global_step);
     std::filesystem::create_directories(run.root_dir);
-    data::save_image(stack(images), run.root_dir / "found.png", {.nrow = 4});
+    data::save_image(stack(images), run.root_dir + "/found.png", {.nrow = 4});
   }
 };
 
@@ -178,7 +180,8 @@ int run(int argc, char** argv) {
   const double map = trainer.validate(model, val_loader)[0]["val_map"];
   if (trainer.is_global_zero())
     fmt::print("images: {}\nresult: map={:.4f} held_out={} steps={}\n",
-               (o.trainer.default_root_dir / "found.png").string(), map, o.held_out, trainer.global_step());
+               (std::filesystem::path(o.trainer.default_root_dir) / "found.png").string(), map, o.held_out,
+               trainer.global_step());
   return 0;
 }
 

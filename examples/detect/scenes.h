@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string>
 
 namespace levin {
@@ -16,7 +15,7 @@ inline constexpr std::int64_t kSide = 64, kMostItems = 3, kNames = 11;  // class
 /// are new in each epoch; those of the test depend on their index alone.
 class Scenes : public data::Dataset {
  public:
-  Scenes(const std::filesystem::path& folder, const std::string& split, std::int64_t count)
+  Scenes(const std::string& folder, const std::string& split, std::int64_t count)
       : clothes_(split, folder), fixed_(split == "test"), count_(count) {}
   std::int64_t size() const override { return count_; }
 

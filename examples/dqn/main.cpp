@@ -18,7 +18,7 @@ namespace {
 struct Options {
   std::int64_t hidden = 128, batch_size = 128, play = 4, start = 1000, memory = 50000, explore = 10000, sync = 200;
   double lr = 1e-3, gamma = 0.99;
-  std::filesystem::path record{};
+  std::string record{};
   TrainerConfig trainer{.max_epochs = 1,
                         .max_steps = 30000,
                         .val_check_interval = 500,

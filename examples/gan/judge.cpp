@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 using namespace levin;
 
@@ -21,16 +22,16 @@ nn::Sequential net_of(const StateDict& weights) {
   return make_net(mlp ? "mlp" : first != nullptr && first->size(0) == 32 ? "cnn" : "lenet");
 }
 
-StateDict weights_in(const std::filesystem::path& checkpoint) {
+StateDict weights_in(const std::string& checkpoint) {
   if (!std::filesystem::exists(checkpoint))
-    throw IoError("there is no classifier in " + checkpoint.string() +
+    throw IoError("there is no classifier in " + checkpoint +
                   ". Train one with ./run mnist, or name its checkpoint with --classifier.");
   return read_checkpoint(checkpoint).model;
 }
 
 }  // namespace
 
-Judge::Judge(const std::filesystem::path& checkpoint) : Judge(weights_in(checkpoint)) {}
+Judge::Judge(const std::string& checkpoint) : Judge(weights_in(checkpoint)) {}
 
 Judge::Judge(const StateDict& weights) : net_(net_of(weights)) {
   net_.load_state_dict(weights.sub("net."));

@@ -15,7 +15,7 @@ struct Score {
 class Judge {
  public:
   /// Loads a checkpoint of ./run mnist. Throws IoError if there is none, StateError if it belongs to another network.
-  explicit Judge(const std::filesystem::path& checkpoint);
+  explicit Judge(const std::string& checkpoint);
 
   /// Scores images (N, 1, 28, 28) in [-1, 1] that should have the classes y (N).
   Score score(const levin::Tensor& images, const levin::Tensor& y);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "judge.h"
 #include "lit_gan.h"
@@ -22,7 +23,7 @@ struct Options {
                         .default_root_dir = "runs/gan",
                         .logger = "csv,tensorboard,html",
                         .seed = 1};
-  std::filesystem::path data{}, classifier = "runs/mnist/best";
+  std::string data{}, classifier = "runs/mnist/best";
   std::int64_t batch_size = 32;
   std::int64_t threads = 0;
 };
@@ -35,8 +36,8 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("d-lr", o.gan.d_lr, "Learning rate of the discriminator");
   line.add("accumulate", o.gan.accumulate, "Batches per step of each optimizer", 1);
   line.add("batch-size", o.batch_size, "Images per batch", 1);
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
-  line.add("classifier", o.classifier, "Checkpoint of ./run mnist that scores the images");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("classifier", o.classifier, "Checkpoint of ./run mnist that scores the images");
   line.add("threads", o.threads, "Cores to use; 0 for all");
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
@@ -58,7 +59,7 @@ Tensor draw(LitGan& gan, const Tensor& noise) {
 /// class, to a PNG file and to every logger that takes images.
 class Grid final : public Callback {
  public:
-  Grid(LitGan& gan, Judge& judge, std::filesystem::path dir, Tensor noise, Tensor y)
+  Grid(LitGan& gan, Judge& judge, std::string dir, Tensor noise, Tensor y)
       : gan_(gan), judge_(judge), dir_(std::move(dir)), noise_(std::move(noise)), y_(std::move(y)) {}
   void on_train_start(RunContext& run) override { save(run, run.state.epoch); }
   void on_train_epoch_end(RunContext& run) override { save(run, run.state.epoch + 1); }
@@ -69,7 +70,7 @@ class Grid final : public Callback {
     const Tensor drawn = draw(gan_, noise_), images = (drawn.narrow(0, 0, 8 * kClasses) + 1.0) / 2.0;
     const Score score = judge_.score(drawn, y_);
     std::filesystem::create_directories(dir_);
-    data::save_image(images, dir_ / fmt::format("epoch_{:02}.png", epoch), {.nrow = kClasses});
+    data::save_image(images, fmt::format("{}/epoch_{:02}.png", dir_, epoch), {.nrow = kClasses});
     for (const auto& logger : run.loggers) {
       logger->log_image("drawn", images, run.state.global_step);
       logger->log_metrics({run.state.epoch,
@@ -80,7 +81,7 @@ class Grid final : public Callback {
 
   LitGan& gan_;
   Judge& judge_;
-  std::filesystem::path dir_;
+  std::string dir_;
   Tensor noise_, y_;
 };
 
@@ -100,11 +101,11 @@ int run(int argc, char** argv) {
   Judge judge(o.classifier);
   const data::FashionMnist images("train", o.data), unseen("test", o.data);
   const double accuracy = judge.accuracy(unseen);
-  fmt::print("judge: {} is right for {:.2f} % of the test images{}\n", o.classifier.string(), 100 * accuracy,
+  fmt::print("judge: {} is right for {:.2f} % of the test images{}\n", o.classifier, 100 * accuracy,
              accuracy < 0.9 ? "; use one with 90 % or more for meaningful scores" : "");
 
   LitGan gan(o.gan);
-  const auto& root = o.trainer.default_root_dir;
+  const std::filesystem::path root = o.trainer.default_root_dir;
   const Tensor y = remainder(arange(kJudged), kClasses), noise = gan.noise_for(y);
   const Score real = score_of_real_images(judge, unseen), untrained = judge.score(draw(gan, noise), y);
   o.trainer.callbacks.push_back(Grid(gan, judge, root / "grids", noise, y));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "first_steps.h"
@@ -13,10 +14,10 @@ using namespace levin;
 namespace {
 
 struct Options {
-  std::filesystem::path text = "build/data/bible.txt";
+  std::string text = "build/data/bible.txt";
   std::int64_t vocab_size = 0, width = 128, layers = 3, heads = 4, context = 64, batch_size = 16, sample = 400;
   double lr = 3e-3, temperature = 0.8;
-  std::filesystem::path record{};
+  std::string record{};
   TrainerConfig trainer{.max_epochs = -1,
                         .max_steps = 2800,
                         .val_check_interval = 700,
@@ -30,7 +31,7 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a Transformer to predict the next token of a text, and writes a sample.");
-  line.add("text", o.text, "Text to learn; its last tenth is held out");
+  line.add_path("text", o.text, "Text to learn; its last tenth is held out");
   line.add("vocab-size", o.vocab_size, "Tokens of a byte-pair encoding, 257 or more; 0: each character is a token");
   line.add("width", o.width, "Features of a token", 1);
   line.add("layers", o.layers, "Transformer layers", 1);
@@ -159,7 +160,7 @@ int run(int argc, char** argv) {
 
   gpt.eval();
   const std::string sample = tokenizer.decode(gpt.write({tokens[0].item<std::int64_t>()}, o.sample, o.temperature));
-  io::write_file(o.trainer.default_root_dir / "sample.txt", sample);
+  io::write_file(std::filesystem::path(o.trainer.default_root_dir) / "sample.txt", sample);
   fmt::print("{}\n", sample);
   fmt::print("result: val_loss={:.4f} steps={} tokens={} parameters={}\n", val_loss, trainer.global_step(),
              tokenizer.size(), gpt.parameter_count());

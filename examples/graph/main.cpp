@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "first_steps.h"
 
 using namespace levin;
@@ -13,7 +15,7 @@ namespace {
 struct Options {
   std::int64_t nodes = 3000, classes = 6, features = 64, degree = 8, labels = 20, hidden = 64;
   double homophily = 0.6, noise = 4, lr = 1e-2;
-  std::filesystem::path record{};
+  std::string record{};
   TrainerConfig trainer{.max_epochs = 200,
                         .check_val_every_n_epoch = 20,
                         .num_sanity_val_steps = 0,
@@ -108,7 +110,7 @@ Result train(const Options& o, const Graph& graph, const std::string& name) {
   const data::TensorDataset labelled({arange(known)}), rest({arange(known, o.nodes)});
   data::DataLoader train_loader(labelled, {.batch_size = known}), val_loader(rest, {.batch_size = o.nodes});
   TrainerConfig config = o.trainer;
-  config.default_root_dir /= name;
+  config.default_root_dir = std::filesystem::path(config.default_root_dir) / name;
   config.callbacks = {FirstSteps(o.record)};
   Trainer trainer(config);
   trainer.fit(model, train_loader, val_loader);

@@ -14,7 +14,7 @@ enum class Task { series, language };
 
 struct Options {
   Task task = Task::series;
-  std::filesystem::path text = "build/data/bible.txt", record{};
+  std::string text = "build/data/bible.txt", record{};
   std::int64_t points = 12000, ahead = 17, hidden = 64, layers = 2, length = 64, batch_size = 32;
   double lr = 3e-3;
   TrainerConfig trainer{.max_epochs = 40,
@@ -28,7 +28,7 @@ struct Options {
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains an LSTM to predict the Mackey-Glass series, or the next character of a text.");
   line.add("task", o.task, {{"series", Task::series}, {"language", Task::language}}, "What to learn");
-  line.add("text", o.text, "Text of the language task");
+  line.add_path("text", o.text, "Text of the language task");
   line.add("points", o.points, "Points of the series, or characters of the text");
   line.add("ahead", o.ahead, "How many points ahead to predict", 1);
   line.add("hidden", o.hidden, "Features of a state", 1);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "lit_mnist.h"
 #include "options.h"
@@ -28,13 +29,14 @@ RawResult train(const Options& o, const DataModule& data, FirstStep& first_step)
   Trainer trainer(config);
   trainer.fit(model, data);
   const auto folder = best->best_model_path();
-  const auto test = trainer.test(model, data, folder.string())[0];
+  const auto test = trainer.test(model, data, folder)[0];
+  const std::filesystem::path root = o.trainer.default_root_dir;
   const bool writes_report = trainer.config().logger.has("html") && config.fast_dev_run == 0;
   return {.test_acc = test.at("test_acc"),
           .test_loss = test.at("test_loss"),
           .val_acc = best->best_model_score().value_or(trainer.metrics().find("val_acc").value_or(std::nan(""))),
-          .checkpoint = folder.empty() ? folder : o.trainer.default_root_dir / "best",
-          .report = writes_report ? o.trainer.default_root_dir / "report.html" : "",
+          .checkpoint = folder.empty() ? folder : (root / "best").string(),
+          .report = writes_report ? root / "report.html" : "",
           .reports = trainer.is_global_zero()};
 }
 
@@ -52,17 +54,18 @@ int run(int argc, char** argv) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   if (!r.reports) return 0;
-  const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint.string();
+  const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint;
   const std::string validation =
       std::isnan(r.val_acc) ? "no validation" : fmt::format("best validation accuracy {:.2f} %", 100 * r.val_acc);
   auto summary = fmt::format("{} on {}: test accuracy {:.2f} %, {}, {:.1f} s\nweights: {}\n", o.model, o.dataset,
                              100 * r.test_acc, validation, seconds, checkpoint);
-  if (!r.report.empty()) summary += fmt::format("report: {}\n", r.report.string());
+  if (!r.report.empty()) summary += fmt::format("report: {}\n", r.report);
   const auto result = fmt::format(
       "result: test_accuracy={:.4f} test_loss={:.4f} val_accuracy={:.4f} train_seconds={:.1f} "
       "startup_ms={:.0f} epochs={} model={} checkpoint={}\n",
       r.test_acc, r.test_loss, r.val_acc, seconds, *first_step.startup_ms, o.epochs(), o.model, checkpoint);
-  if (!r.checkpoint.empty()) io::write_file(o.trainer.default_root_dir / "summary.txt", summary + result);
+  if (!r.checkpoint.empty())
+    io::write_file(std::filesystem::path(o.trainer.default_root_dir) / "summary.txt", summary + result);
   fmt::print("{}{}", summary, result);
   return 0;
 }

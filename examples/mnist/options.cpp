@@ -22,9 +22,10 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("lr", o.lr, "Highest learning rate of the one-cycle schedule");
   line.add("seed", o.seed, "Seed of the weights, the order and the held-out images");
   line.add("threads", o.threads, "Cores to use; 0 for all");
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add_choice("dataset", o.dataset, {"fashion", "mnist"}, "Dataset to train on; mnist needs --data");
-  line.add("checkpoint", o.trainer.default_root_dir, "Folder for checkpoints, log and summary: --default-root-dir");
+  line.add_path("checkpoint", o.trainer.default_root_dir,
+                "Folder for checkpoints, log and summary: --default-root-dir");
   line.add_flag("raw", o.raw, "Run the same training as a plain loop, without the Trainer");
   line.add_trainer(o.trainer, {"seed"});
   if (!line.parse(argc, argv)) return false;

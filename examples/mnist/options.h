@@ -6,7 +6,7 @@
 struct Options {
   std::string model = "lenet";
   std::string dataset = "fashion";
-  std::filesystem::path data{};  // folder of the IDX files; empty: where Debian's package installs them
+  std::string data{};  // folder of the IDX files; empty: where Debian's package installs them
   std::int64_t batch_size = 128;
   double lr = 4e-3;
   std::int64_t seed = 1;

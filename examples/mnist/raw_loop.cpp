@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "nets.h"
 
 using namespace levin;
@@ -46,7 +48,7 @@ RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_s
   const std::int64_t val_batches = limit(o.trainer.limit_val_batches, *data.val, "--limit-val-batches");
   const std::int64_t test_batches = limit(o.trainer.limit_test_batches, *data.test, "--limit-test-batches");
   const std::int64_t epochs = o.trainer.fast_dev_run > 0 ? 1 : o.epochs();
-  CSVLogger log(o.trainer.default_root_dir / "metrics.csv");
+  CSVLogger log(std::filesystem::path(o.trainer.default_root_dir) / "metrics.csv");
 
   nn::Sequential net = make_net(o.model);
   optim::AdamW opt(net.parameters(), {.lr = o.lr / 25});
@@ -82,7 +84,7 @@ RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_s
   result.test_loss = test.loss;
   if (o.trainer.fast_dev_run > 0) return result;
   log.save();
-  result.checkpoint = o.trainer.default_root_dir / "raw.safetensors";
+  result.checkpoint = std::filesystem::path(o.trainer.default_root_dir) / "raw.safetensors";
   interop::save_safetensors(result.checkpoint, best, {{"format", "pt"}});
   return result;
 }

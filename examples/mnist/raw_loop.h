@@ -6,7 +6,7 @@
 
 struct RawResult {
   double test_acc = 0, test_loss = 0, val_acc = 0;
-  std::filesystem::path checkpoint{}, report{};
+  std::string checkpoint{}, report{};
   bool reports = true;  ///< true in the one process that prints
 };
 

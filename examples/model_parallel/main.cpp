@@ -13,7 +13,7 @@ struct Options {
   std::string encoder = "cpu", decoder = "cpu";
   std::int64_t steps = 900, batch_size = 128, seed = 1, threads = 0;
   double lr = 2e-3;
-  std::filesystem::path data = data::kFashionMnistDir;
+  std::string data = data::kFashionMnistDir;
 };
 
 bool parse(int argc, char** argv, Options& o) {
@@ -25,7 +25,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("lr", o.lr, "Learning rate");
   line.add("seed", o.seed, "Seed of the weights and the order");
   line.add("threads", o.threads, "Cores to use; 0 for all");
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
   if (!line.parse(argc, argv)) return false;
   if (!(o.lr > 0)) throw UsageError(fmt::format("--lr {}: give a number above 0.", o.lr));
   return true;

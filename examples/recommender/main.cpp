@@ -13,7 +13,7 @@ namespace {
 struct Options {
   std::int64_t users = 100000, held_out = 2000, items = 300, history = 30, width = 16, batch_size = 256;
   double lr = 5e-3;
-  std::filesystem::path record{};
+  std::string record{};
   TrainerConfig trainer{.max_epochs = 20,
                         .num_sanity_val_steps = 0,
                         .default_root_dir = "runs/recommender",

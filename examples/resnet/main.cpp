@@ -14,7 +14,7 @@ enum class Depth { resnet20, resnet18 };
 
 struct Options {
   Depth model = Depth::resnet20;
-  std::filesystem::path data = data::kFashionMnistDir, record{};
+  std::string data = data::kFashionMnistDir, record{};
   std::int64_t batch_size = 128;
   double lr = 0.1;
   TrainerConfig trainer{
@@ -25,7 +25,7 @@ bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a residual network on Fashion-MNIST.");
   line.add("model", o.model, {{"resnet20", Depth::resnet20}, {"resnet18", Depth::resnet18}},
            "Three stages of three blocks from 16 channels on, or four of two from 64 on");
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add("batch-size", o.batch_size, "Images per batch", 1);
   line.add("lr", o.lr, "Highest learning rate");
   FirstSteps::add_option(line, o.record);

@@ -14,7 +14,7 @@ namespace {
 struct Options {
   std::int64_t speakers = 300, held_out = 50, takes = 10, bands = 40, width = 64, batch_size = 32;
   double lr = 3e-3;
-  std::filesystem::path record{};
+  std::string record{};
   TrainerConfig trainer{
       .max_epochs = 8, .num_sanity_val_steps = 0, .default_root_dir = "runs/speech", .logger = "csv,html", .seed = 1};
 };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "lit_clothes.h"
 #include "options.h"
@@ -15,13 +16,14 @@ namespace {
 
 struct Trained {
   double test_acc = 0;
-  std::filesystem::path checkpoint;  // the best weights in validation; empty if none was written
+  std::string checkpoint;  // the best weights in validation; empty if none was written
 };
 
 /// Fits, and evaluates the best weights on the test set.
 Trained train(LitClothes& model, const DataModule& data, TrainerConfig config, const std::string& name) {
-  config.default_root_dir /= name;
-  if (!config.resume.empty() && !std::filesystem::exists(config.default_root_dir / config.resume)) config.resume = {};
+  config.default_root_dir = std::filesystem::path(config.default_root_dir) / name;
+  if (!config.resume.empty() && !std::filesystem::exists(config.default_root_dir + "/" + config.resume))
+    config.resume = {};
   const bool validates = config.limit_val_batches.of(data.val->size(), "--limit-val-batches") > 0;
   const auto best = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{
       .dirpath = config.default_root_dir, .monitor = validates ? "val_acc" : "", .mode = Mode::max});
@@ -29,7 +31,7 @@ Trained train(LitClothes& model, const DataModule& data, TrainerConfig config, c
   Trainer trainer(config);
   trainer.fit(model, data);
   const auto folder = best->best_model_path();
-  return {trainer.test(model, data, folder.string())[0].at("test_acc"), folder};
+  return {trainer.test(model, data, folder)[0].at("test_acc"), folder};
 }
 
 /// Checks that the backbone is unchanged until it is unfrozen.
@@ -59,7 +61,7 @@ int run(int argc, char** argv) {
 
   StateDict features;
   double base_acc = 0;
-  const auto take = [&](const std::filesystem::path& from) { features = read_checkpoint(from).model.sub("backbone."); };
+  const auto take = [&](const std::string& from) { features = read_checkpoint(from).model.sub("backbone."); };
   if (!o.from.empty())
     take(o.from);
   else {
@@ -95,7 +97,8 @@ int run(int argc, char** argv) {
       "result: transfer_accuracy={:.4f} scratch_accuracy={:.4f} base_accuracy={:.4f} frozen={} images={} "
       "seconds={:.1f} checkpoint={}\n",
       with.test_acc, without.test_acc, base_acc, check->unchanged ? "unchanged" : "changed", o.images, seconds,
-      with.checkpoint.empty() ? "none" : (o.trainer.default_root_dir / "transfer/best").string());
+      with.checkpoint.empty() ? "none"
+                              : (std::filesystem::path(o.trainer.default_root_dir) / "transfer/best").string());
   return 0;
 }
 

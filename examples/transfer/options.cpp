@@ -15,8 +15,8 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("lr", o.lr, "Learning rate of the head");
   line.add("seed", o.seed, "Seed of the weights, the order and the choice of images");
   line.add("threads", o.threads, "Cores to use; 0 for all");
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
-  line.add("checkpoint", o.trainer.default_root_dir, "Folder for checkpoints and logs: --default-root-dir");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("checkpoint", o.trainer.default_root_dir, "Folder for checkpoints and logs: --default-root-dir");
   line.add_trainer(o.trainer, {"seed"});
   if (!line.parse(argc, argv)) return false;
   if (!(o.lr > 0)) throw UsageError("--lr " + std::to_string(o.lr) + ": give a number above 0.");
@@ -27,7 +27,7 @@ bool parse(int argc, char** argv, Options& o) {
 
 DataModule clothes(const Options& o, std::int64_t first_class, std::int64_t per_class, std::int64_t batch_size) {
   constexpr std::int64_t kHeldOut = 100;  // images of each class
-  const std::filesystem::path dir = o.data.empty() ? std::filesystem::path(data::kFashionMnistDir) : o.data;
+  const std::string dir = o.data.empty() ? data::kFashionMnistDir : o.data;
   const auto load = [&](const char* split) { return std::make_shared<data::FashionMnist>(split, dir); };
   const auto train = load("train"), test = load("test");
 

@@ -4,7 +4,7 @@
 #include <levin/levin.h>
 
 struct Options {
-  std::filesystem::path data{};  // folder of the IDX files; empty: where Debian's package installs them
+  std::string data{};  // folder of the IDX files; empty: where Debian's package installs them
   std::string from{};  // checkpoint of the first task; empty: train it
   std::int64_t base_epochs = 2;
   std::int64_t unfreeze_at = 10;

@@ -19,7 +19,7 @@ constexpr std::int64_t kSymbols = 3 + 96;
 struct Options {
   std::int64_t dates = 20000, held_out = 1000, width = 64, heads = 4, layers = 2, batch_size = 64;
   double lr = 2e-3;
-  std::filesystem::path record{};
+  std::string record{};
   TrainerConfig trainer{.max_epochs = 6,
                         .num_sanity_val_steps = 0,
                         .gradient_clip_val = 1.0,

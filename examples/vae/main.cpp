@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "first_steps.h"
 
 using namespace levin;
@@ -11,7 +13,7 @@ using namespace levin;
 namespace {
 
 struct Options {
-  std::filesystem::path data = data::kFashionMnistDir, record{};
+  std::string data = data::kFashionMnistDir, record{};
   std::int64_t hidden = 400, latent = 20, batch_size = 128;
   double lr = 1e-3;
   TrainerConfig trainer{
@@ -20,7 +22,7 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a variational autoencoder on Fashion-MNIST.");
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add("hidden", o.hidden, "Features of the hidden layers", 1);
   line.add("latent", o.latent, "Dimensions of the code", 1);
   line.add("batch-size", o.batch_size, "Images per batch", 1);
@@ -89,7 +91,7 @@ struct Grid : Callback {
     const Tensor images = vae.draw(codes.to(vae.device(), vae.decoder.parameters()[0].dtype())).to(kFloat32);
     for (const auto& logger : run.loggers) logger->log_image("drawn", images, run.state.global_step);
     std::filesystem::create_directories(run.root_dir);
-    data::save_image(images, run.root_dir / "drawn.png");
+    data::save_image(images, run.root_dir + "/drawn.png");
   }
 };
 
@@ -107,8 +109,8 @@ int run(int argc, char** argv) {
   auto metrics = trainer.validate(vae, test_loader)[0];
   if (trainer.is_global_zero())
     fmt::print("images: {}\nresult: test_loss={:.2f} reconstruction={:.2f} kl={:.2f} epochs={}\n",
-               (o.trainer.default_root_dir / "drawn.png").string(), metrics["val_loss"], metrics["val_reconstruction"],
-               metrics["val_kl"], trainer.current_epoch());
+               (std::filesystem::path(o.trainer.default_root_dir) / "drawn.png").string(), metrics["val_loss"],
+               metrics["val_reconstruction"], metrics["val_kl"], trainer.current_epoch());
   return 0;
 }
 

@@ -11,7 +11,7 @@ using namespace levin;
 namespace {
 
 struct Options {
-  std::filesystem::path data = data::kFashionMnistDir, record{};
+  std::string data = data::kFashionMnistDir, record{};
   std::int64_t patch = 4, width = 64, heads = 4, layers = 4, batch_size = 64;
   double lr = 1.5e-3;
   TrainerConfig trainer{.max_epochs = 12,
@@ -24,7 +24,7 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a vision transformer on Fashion-MNIST.");
-  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add_path("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add("patch", o.patch, "Height and width of a patch in pixels", 1);
   line.add("width", o.width, "Features of a patch", 1);
   line.add("heads", o.heads, "Attention heads", 1);

@@ -5,6 +5,7 @@
 #include <levin/interop/safetensors.h>
 #include <levin/interop/torch_file.h>
 
+#include <filesystem>
 #include <iostream>
 
 using namespace levin;

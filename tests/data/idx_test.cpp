@@ -7,6 +7,7 @@
 #include "idx_files.h"
 
 #include <cmath>
+#include <filesystem>
 #include <string>
 
 using namespace levin;

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "examples/program.h"
 #include "support/comparison.h"
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <filesystem>
 
 #include "examples/mnist/mistakes.h"
 #include "examples/program.h"

@@ -4,6 +4,7 @@
 #include "kernels/cuda/reduce/lines.cuh"
 #include "kernels/cuda/transpose/problem.cuh"
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <stdexcept>

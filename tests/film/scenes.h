@@ -3,6 +3,7 @@
 
 #include "emulator/film/film.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 

@@ -15,12 +15,12 @@ using namespace levin;
 namespace deploy_page {
 
 // begin of the page's program
-void deploy(nn::Module& trained, const std::filesystem::path& file) {
+void deploy(nn::Module& trained, const std::string& file) {
   nn::quantize_(trained, {.mode = nn::QuantizeMode::weight_only_int8});  // in place
   interop::save_safetensors(file, trained.state_dict());
 }
 
-Tensor classify(const Tensor& images, const std::filesystem::path& file) {
+Tensor classify(const Tensor& images, const std::string& file) {
   nn::Sequential net(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten(), nn::Linear(8 * 36, 10));
   nn::quantize_(net, {.mode = nn::QuantizeMode::weight_only_int8});      // the structure that the file belongs to
   net.load_state_dict(interop::load_safetensors(file).tensors);

@@ -22,18 +22,18 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return out(relu(norm(fc(x)))); }
 };
 
-Tensor exchange(const std::filesystem::path& dir, const Tensor& x) {
+Tensor exchange(const std::string& dir, const Tensor& x) {
   Net net;
-  const auto file = interop::load_torch(dir / "checkpoint.pt");
+  const auto file = interop::load_torch(dir + "/checkpoint.pt");
   std::cout << file;                                          // lists what it holds
   net.load_state_dict(file["model"].state_dict());
   std::cout << "trained for " << file["epoch"].get<int>() << " epochs\n";
 
-  interop::save_safetensors(dir / "net.safetensors", net.state_dict());
-  interop::save_torch(dir / "net.pt", net.state_dict());
+  interop::save_safetensors(dir + "/net.safetensors", net.state_dict());
+  interop::save_torch(dir + "/net.pt", net.state_dict());
 
   Net same;                                                   // pages are read when they are used
-  same.load_state_dict(interop::load_safetensors(dir / "net.safetensors", {.mmap = true}).tensors);
+  same.load_state_dict(interop::load_safetensors(dir + "/net.safetensors", {.mmap = true}).tensors);
   same.eval();
   return same(x);
 }

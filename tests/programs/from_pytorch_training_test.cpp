@@ -54,7 +54,7 @@ void fit_on_two_ranks(Lit& model, data::DataLoader& loader, TrainerConfig config
 // page ends
 
 // page begins
-void fit_for(std::int64_t epochs, Lit& model, data::DataLoader& loader, const std::filesystem::path& dir,
+void fit_for(std::int64_t epochs, Lit& model, data::DataLoader& loader, const std::string& dir,
              TrainerConfig config, const std::string& ckpt_path = {}) {
   config.max_epochs = epochs;
   config.callbacks = {ModelCheckpoint({.dirpath = dir})};
@@ -63,7 +63,7 @@ void fit_for(std::int64_t epochs, Lit& model, data::DataLoader& loader, const st
 // page ends
 
 // page begins
-double own_loop(Net& net, data::DataLoader& train, data::DataLoader& val, const std::filesystem::path& file) {
+double own_loop(Net& net, data::DataLoader& train, data::DataLoader& val, const std::string& file) {
   optim::SGD opt(net.parameters(), {.lr = 0.2, .momentum = 0.9});
   optim::CosineAnnealingLR scheduler(opt, 20);
   for (int epoch = 0; epoch < 20; ++epoch) {

@@ -1,6 +1,8 @@
 // The strategy bagua and its algorithms. A test case starts itself again once per rank.
 #include <levin/optim/qadam.h>
 
+#include <filesystem>
+
 #include "strategies/ranks.h"
 #include "support/comparison.h"
 

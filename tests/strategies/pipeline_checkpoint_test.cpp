@@ -1,6 +1,8 @@
 // Checkpoints of --strategy pipeline match those of one process; unsupported modules and options are refused.
 #include <levin/trainer/strategies/stages.h>
 
+#include <filesystem>
+
 #include "strategies/pipelines.h"
 
 using namespace levin;

@@ -2,6 +2,8 @@
 #include <levin/trainer/checkpoint/checkpoint.h>
 #include <levin/trainer/checkpoint/sharded_checkpoint.h>
 
+#include <filesystem>
+
 #include "distributed/groups.h"
 #include "strategies/sharded_fits.h"
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <set>
 
 #include "strategies/sharded_fits.h"
@@ -187,7 +188,7 @@ TEST_CASE("sharded: where rank 1 cannot write, all ranks end with its error, and
     if (ckpt.empty()) config.callbacks.push_back(std::make_shared<FillsUp>());
     const auto said = message_of<IoError>([&] { fit<ToyModule>(config, ckpt); });
     io::fail_writes_after(-1);
-    return std::pair(said, policy->best_model_path().filename().string());
+    return std::pair(said, fs::path(policy->best_model_path()).filename().string());
   };
   in_turn({{2,
             [&] {

@@ -1,6 +1,8 @@
 // zero_1 and zero_2 (sharded, ddp_sharded) under the Trainer and Fabric, compared with ddp and one process.
 #include <levin/distributed/zero.h>
 
+#include <filesystem>
+
 #include "strategies/sharded_fits.h"
 
 using namespace levin;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "distributed/ranks.h"
 #include "support/comparison.h"

@@ -62,18 +62,18 @@ struct ToyModule : LevinModule {
 
 /// Saves at every save point, under a number.
 struct SaveAlways : CheckpointPolicy {
-  explicit SaveAlways(std::filesystem::path d) : dir(std::move(d)) {}
-  std::filesystem::path dir;
+  explicit SaveAlways(std::string d) : dir(std::move(d)) {}
+  std::string dir;
   int count = 0;
   std::vector<SavePoint> points;
 
   std::vector<CheckpointAction> decide(RunContext&, SavePoint point) override {
     points.push_back(point);
-    return {{CheckpointAction::Kind::save, dir / std::to_string(count++), {}}};
+    return {{CheckpointAction::Kind::save, dir + "/" + std::to_string(count++), {}}};
   }
   std::vector<CheckpointAction> decide_interrupted(RunContext&) override { return {}; }
-  std::filesystem::path find(const std::string&) const override { return {}; }
-  std::filesystem::path directory() const override { return dir; }
+  std::string find(const std::string&) const override { return {}; }
+  std::string directory() const override { return dir; }
 };
 
 /// Returns the configuration with all output to screen and disk disabled.

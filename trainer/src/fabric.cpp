@@ -103,7 +103,7 @@ void Fabric::log_dict(const MetricStore::Values& values, std::int64_t step) {
 
 void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }
 
-void Fabric::save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values) {
+void Fabric::save(const std::string& folder, const nn::Module& module, const StateMap& values) {
   Checkpoint c;
   const bool in_shards = saves_shards(*strategy_);
   if (!in_shards || !strategy_->sharded_weights())
@@ -127,11 +127,11 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
   write_checkpoint(*strategy_, folder, c);
 }
 
-StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
+StateMap Fabric::load(const std::string& folder, nn::Module& module) {
   const Checkpoint c = read_checkpoint(folder);
   try {
     const nn::LoadReport report{.converted = load_full_state_dict(*strategy_, *precision_, module, c.model)};
-    if (const auto text = detail::describe(report); !text.empty()) warn(fmt::format("{}: {}", folder.string(), text));
+    if (const auto text = detail::describe(report); !text.empty()) warn(fmt::format("{}: {}", folder, text));
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       const std::string prefix = fmt::format("fabric.{}.", i);
       load_full_optimizer_state(*strategy_, taken_[i]->optimizers, c.tensors.sub(prefix + "optimizer."));
@@ -144,19 +144,19 @@ StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
     const StateMap& random = own.empty() ? c.values.part("rng") : own;
     default_generator().set_state(of_rank(generator_state(random), global_rank()));
   } catch (const StateError& e) {
-    throw StateError(fmt::format("[fabric] {} does not fit what was set up: {}", folder.string(), e.what()));
+    throw StateError(fmt::format("[fabric] {} does not fit what was set up: {}", folder, e.what()));
   }
   return c.values.part("values");
 }
 
-nn::LoadReport Fabric::load_raw(const std::filesystem::path& file, nn::Module& module, bool strict) {
+nn::LoadReport Fabric::load_raw(const std::string& file, nn::Module& module, bool strict) {
   const StateDict given = interop::load_safetensors(file).tensors;
   nn::LoadReport report;
   try {
     const StateDict whole = strict ? given : fitting_weights(*strategy_, *precision_, module, given, report);
     report.converted = load_full_state_dict(*strategy_, *precision_, module, whole);
   } catch (const StateError& e) {
-    throw StateError(fmt::format("[load_raw] {} does not fit the module: {}", file.string(), e.what()));
+    throw StateError(fmt::format("[load_raw] {} does not fit the module: {}", file, e.what()));
   }
   return report;
 }

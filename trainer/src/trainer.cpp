@@ -50,7 +50,7 @@ Predictions Trainer::predict(LevinModule& module, LevinDataModule& data, const s
   return impl_->predict(module, {.datamodule = &data}, ckpt_path);
 }
 
-void Trainer::save_checkpoint(const std::filesystem::path& path, bool weights_only) { impl_->save(path, weights_only); }
+void Trainer::save_checkpoint(const std::string& path, bool weights_only) { impl_->save(path, weights_only); }
 
 const TrainerConfig& Trainer::config() const { return impl_->config; }
 const TrainState& Trainer::state() const { return impl_->state; }
@@ -94,8 +94,8 @@ int Trainer::node_rank() const { return impl_->fabric.node_rank(); }
 bool Trainer::is_global_zero() const { return impl_->fabric.is_global_zero(); }
 StopToken& Trainer::stop_token() { return impl_->stop; }
 
-const std::filesystem::path& Trainer::ckpt_path() const { return impl_->ckpt_path; }
-std::filesystem::path Trainer::checkpoint_path(const std::string& which) const {
+const std::string& Trainer::ckpt_path() const { return impl_->ckpt_path; }
+std::string Trainer::checkpoint_path(const std::string& which) const {
   return find_checkpoint(impl_->callbacks, which);
 }
 

@@ -92,7 +92,7 @@ FabricConfig fabric_config(const TrainerConfig& config) {
 Trainer::Impl::Impl(TrainerConfig given) : config(checked(std::move(given))), fabric(fabric_config(config)) {
   set_default_warning_handler([](const std::string& text) { logging::warn("{}", text); });
   if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
-  root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
+  root = config.default_root_dir.empty() ? std::filesystem::current_path().string() : config.default_root_dir;
   metrics.set_ranks(fabric.strategy());
   add_defaults();
 }
@@ -322,7 +322,7 @@ struct Trainer::Impl::KeeperLoan {
   Impl& trainer;
 };
 
-void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
+void Trainer::Impl::save(const std::string& path, bool weights_only) {
   if (!lent && !finished) throw UsageError("[save_checkpoint] nothing was trained yet. Call it in a fit or after one.");
   if (lent) return lent->save(path, {.weights_only = weights_only});
   Checkpoint c = *finished;

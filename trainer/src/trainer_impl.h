@@ -4,6 +4,8 @@
 #include <levin/trainer/fabric.h>
 #include <levin/trainer/trainer.h>
 
+#include <filesystem>
+
 #include "src/checkpoint/fit_checkpoint.h"
 #include "src/loops/fit_loop.h"
 
@@ -12,7 +14,7 @@ namespace levin {
 struct Trainer::Impl {
   explicit Impl(TrainerConfig given);
 
-  void save(const std::filesystem::path& path, bool weights_only);
+  void save(const std::string& path, bool weights_only);
   void fit(LevinModule& module, const DataSource& from, const std::string& ckpt);
   void fit_here(LevinModule& module, const DataSource& from, const std::string& ckpt);
   /// Returns the values of one pass.
@@ -34,7 +36,8 @@ struct Trainer::Impl {
   DataSource source;
   DataModule data;  // the loaders in use, or last used
   BatchCounts counts;
-  std::filesystem::path root, ckpt_path;
+  std::filesystem::path root;
+  std::string ckpt_path;
   Run* running = nullptr;
   RunStatus status = RunStatus::success;
   int ended_by = 0;                      // signal that ended the last run
@@ -47,7 +50,7 @@ struct Trainer::Impl {
   /// Runs `here` in this process or in spawned ranks, and takes over their results.
   void spawned(LevinModule& module, Stage stage, const std::function<void()>& here);
   Checkpoint spawn_result(const LevinModule& module);
-  void take_result(LevinModule& module, Stage stage, const std::filesystem::path& folder);
+  void take_result(LevinModule& module, Stage stage, const std::string& folder);
   void add_defaults();
   void add_policies();
   void policies_last();

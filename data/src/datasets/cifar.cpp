@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <filesystem>
 
 namespace levin::data {
 
@@ -29,21 +30,21 @@ struct Rows {
   std::vector<int64_t> labels;
 };
 
-void append(Rows& rows, const fs::path& path, const Format& f) {
+void append(Rows& rows, const std::string& path, const Format& f) {
   const io::Bytes file = io::read_file(path);
   const std::size_t row = f.labels + kPixels;
   if (file.empty() || file.size() % row != 0) {
     throw IoError(fmt::format(
         "[{}] {}: {} bytes do not divide into rows of {}. It is truncated, or another version than the binary "
         "one. Fetch it again.",
-        f.tag, path.string(), file.size(), row));
+        f.tag, path, file.size(), row));
   }
   for (std::size_t i = 0; i < file.size() / row; ++i) {
     const std::byte* from = file.data() + i * row;
     const int label = static_cast<int>(from[f.which]);
     if (label >= f.classes) {
-      throw IoError(fmt::format("[{}] {}: label {} of image {} is out of range; the classes are 0 to {}.", f.tag,
-                                path.string(), label, i, f.classes - 1));
+      throw IoError(fmt::format("[{}] {}: label {} of image {} is out of range; the classes are 0 to {}.", f.tag, path,
+                                label, i, f.classes - 1));
     }
     rows.labels.push_back(label);
     const auto* pixels = reinterpret_cast<const std::uint8_t*>(from + f.labels);
@@ -87,10 +88,10 @@ ImageDataset make_100(std::string_view split, const fs::path& dir, Transform aug
 
 }  // namespace
 
-Cifar10::Cifar10(std::string_view split, const fs::path& dir, Transform augment)
+Cifar10::Cifar10(std::string_view split, const std::string& dir, Transform augment)
     : ImageDataset(make_10(split, dir, std::move(augment))) {}
 
-Cifar100::Cifar100(std::string_view split, const fs::path& dir, Transform augment, bool coarse)
+Cifar100::Cifar100(std::string_view split, const std::string& dir, Transform augment, bool coarse)
     : ImageDataset(make_100(split, dir, std::move(augment), coarse)) {}
 
 }  // namespace levin::data

@@ -138,8 +138,8 @@ CsvTable parse_csv(std::string_view text, const CsvOptions& options, const std::
   return table;
 }
 
-CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
-  return parse_csv(io::read_text(path), options, path.string());
+CsvTable read_csv(const std::string& path, const CsvOptions& options) {
+  return parse_csv(io::read_text(path), options, path);
 }
 
 std::size_t CsvTable::place_of(std::string_view column) const {
@@ -200,9 +200,9 @@ Tensor CsvTable::classes(std::string_view column, std::vector<std::string>* clas
   return from_data(labels, {rows_});
 }
 
-TensorDataset csv_dataset(const std::filesystem::path& path, const CsvDatasetOptions& o) {
+TensorDataset csv_dataset(const std::string& path, const CsvDatasetOptions& o) {
   const CsvTable table = read_csv(path, o.csv);
-  if (table.rows() == 0) throw IoError(fmt::format("[csv] {}: it has no rows.", path.string()));
+  if (table.rows() == 0) throw IoError(fmt::format("[csv] {}: it has no rows.", path));
   const std::string target = o.target.empty() ? table.columns().back() : o.target;
   std::vector<std::string> features = o.features;
   if (features.empty()) {

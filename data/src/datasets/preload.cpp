@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 namespace levin::data {
 
@@ -153,9 +154,9 @@ Batch InMemoryDataset::get_batch(std::span<const int64_t> indices, const Generat
   return batch;
 }
 
-MmapDataset::MmapDataset(const fs::path& folder) : rows_(map_rows(folder)) {}
+MmapDataset::MmapDataset(const std::string& folder) : rows_(map_rows(folder)) {}
 
-void MmapDataset::write(const fs::path& folder, const DatasetPtr& dataset, int num_workers) {
+void MmapDataset::write(const std::string& folder, const DatasetPtr& dataset, int num_workers) {
   const InMemoryDataset all(dataset, num_workers);
   if (!all.entries().empty()) {
     throw ValueError(

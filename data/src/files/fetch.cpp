@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 extern char** environ;
 
@@ -120,18 +121,18 @@ void fetch_one(const fs::path& dir, const RemoteFile& file, const std::vector<st
 
 }  // namespace
 
-void fetch(const fs::path& dir, const std::vector<RemoteFile>& files, const std::vector<std::string>& mirrors) {
+void fetch(const std::string& dir, const std::vector<RemoteFile>& files, const std::vector<std::string>& mirrors) {
   if (mirrors.empty()) throw ValueError("[fetch] no mirror was given; name one address or more.");
   std::error_code error;
   fs::create_directories(dir, error);
   if (error) {
-    throw IoError(fmt::format("[fetch] {} could not be made: {}. Choose a folder that you may write to.", dir.string(),
-                              error.message()));
+    throw IoError(
+        fmt::format("[fetch] {} could not be made: {}. Choose a folder that you may write to.", dir, error.message()));
   }
   for (const RemoteFile& file : files) fetch_one(dir, file, mirrors);
 }
 
-void fetch_mnist(const fs::path& dir, const std::vector<std::string>& mirrors) {
+void fetch_mnist(const std::string& dir, const std::vector<std::string>& mirrors) {
   const std::vector<std::string> usual{"https://ossci-datasets.s3.amazonaws.com/mnist/",
                                        "https://storage.googleapis.com/cvdf-datasets/mnist/"};
   fetch(dir,
@@ -142,7 +143,7 @@ void fetch_mnist(const fs::path& dir, const std::vector<std::string>& mirrors) {
         mirrors.empty() ? usual : mirrors);
 }
 
-void fetch_fashion_mnist(const fs::path& dir, const std::vector<std::string>& mirrors) {
+void fetch_fashion_mnist(const std::string& dir, const std::vector<std::string>& mirrors) {
   const std::vector<std::string> usual{
       "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
       "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"};

@@ -29,8 +29,8 @@ std::uint32_t big_endian(const std::byte* p) {
          static_cast<std::uint32_t>(p[2]) << 8 | static_cast<std::uint32_t>(p[3]);
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
-  throw IoError(fmt::format("[idx] {}: {}", path.string(), why));
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw IoError(fmt::format("[idx] {}: {}", path, why));
 }
 
 struct Header {
@@ -39,7 +39,7 @@ struct Header {
   std::size_t bytes;  ///< length of the header
 };
 
-Header read_header(const io::Bytes& file, const std::filesystem::path& path) {
+Header read_header(const io::Bytes& file, const std::string& path) {
   if (file.size() < 4)
     refuse(path, fmt::format("it has {} bytes, too few for an IDX file. Fetch it again.", file.size()));
   const auto dtype = type_of_code(file[2]);
@@ -60,7 +60,7 @@ Header read_header(const io::Bytes& file, const std::filesystem::path& path) {
 }
 
 /// Number of bytes that the header announces; throws IoError for sizes whose product overflows.
-std::size_t promised_bytes(const Header& header, const std::filesystem::path& path) {
+std::size_t promised_bytes(const Header& header, const std::string& path) {
   std::size_t bytes = static_cast<std::size_t>(size_of(header.dtype));
   for (const int64_t s : header.sizes) {
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(s), &bytes)) {
@@ -82,10 +82,10 @@ Tensor swap_elements(const std::byte* from, const Header& header) {
 
 }  // namespace
 
-Tensor read_idx(const std::filesystem::path& path) {
+Tensor read_idx(const std::string& path) {
   auto file = std::make_shared<io::Bytes>(io::read_file(path));
   if (file->size() >= 2 && (*file)[0] == std::byte{0x1f} && (*file)[1] == std::byte{0x8b}) {
-    *file = io::gunzip(*file, path.string());
+    *file = io::gunzip(*file, path);
   }
   const Header header = read_header(*file, path);
   const std::size_t expected = promised_bytes(header, path), actual = file->size() - header.bytes;

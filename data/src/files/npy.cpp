@@ -10,13 +10,11 @@
 
 namespace levin::data {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
 
-io::FileBytes open_file(const fs::path& path, const NpyOptions& options) {
+io::FileBytes open_file(const std::string& path, const NpyOptions& options) {
   return options.mmap ? io::map_bytes(path) : io::read_bytes(path);
 }
 
@@ -30,28 +28,27 @@ std::string npy_bytes(const Tensor& tensor) {
 
 }  // namespace
 
-Tensor load_npy(const fs::path& path, const NpyOptions& options) {
-  return detail::parse_npy(open_file(path, options), path.string());
+Tensor load_npy(const std::string& path, const NpyOptions& options) {
+  return detail::parse_npy(open_file(path, options), path);
 }
 
-void save_npy(const fs::path& path, const Tensor& tensor) { io::write_file(path, npy_bytes(tensor)); }
+void save_npy(const std::string& path, const Tensor& tensor) { io::write_file(path, npy_bytes(tensor)); }
 
-StateDict load_npz(const fs::path& path, const NpyOptions& options) {
+StateDict load_npz(const std::string& path, const NpyOptions& options) {
   const io::FileBytes file = open_file(path, options);
   StateDict arrays;
-  for (const io::ZipMember& member : io::zip_members(file.data, path.string())) {
-    const std::string where = fmt::format("{}, {}", path.string(), member.name);
+  for (const io::ZipMember& member : io::zip_members(file.data, path)) {
+    const std::string where = fmt::format("{}, {}", path, member.name);
     const io::FileBytes content = io::zip_content(file, member, where, options.mmap);
     std::string name = member.name;
     if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
-    if (arrays.contains(name))
-      throw IoError(fmt::format("[npz] {}: there are two arrays \"{}\".", path.string(), name));
+    if (arrays.contains(name)) throw IoError(fmt::format("[npz] {}: there are two arrays \"{}\".", path, name));
     arrays.set(name, detail::parse_npy(content, where));
   }
   return arrays;
 }
 
-void save_npz(const fs::path& path, const StateDict& arrays) {
+void save_npz(const std::string& path, const StateDict& arrays) {
   io::ZipWriter zip;
   for (const auto& [name, tensor] : arrays) {
     if (name.empty() || name.ends_with(kSuffix) || name.size() > std::numeric_limits<std::uint16_t>::max() / 2) {

@@ -75,12 +75,11 @@ void put_sample(std::string& out, float value, WavEncoding encoding) {
 
 }  // namespace
 
-Audio read_wav(const std::filesystem::path& path) {
-  const std::string name = path.string();
+Audio read_wav(const std::string& path) {
   const io::FileBytes contents = io::read_bytes(path);
   const Bytes file = contents.data;
   if (file.size() < 12 || chunk_name(file, 0) != "RIFF" || chunk_name(file, 8) != "WAVE")
-    refuse_wav(name, "it is not a WAV file.");
+    refuse_wav(path, "it is not a WAV file.");
   std::optional<WavFormat> format;
   for (std::size_t at = 12; at + 8 <= file.size();) {
     const std::string_view kind = chunk_name(file, at);
@@ -88,11 +87,11 @@ Audio read_wav(const std::filesystem::path& path) {
     const std::size_t rest = file.size() - at - 8;
     // A program that was stopped while it recorded leaves the length of the data at 0xffffffff.
     if (length > rest && !(kind == "data" && length == 0xffffffff))
-      refuse_wav(name, fmt::format("a part of {} bytes begins {} bytes before its end.", length, rest));
+      refuse_wav(path, fmt::format("a part of {} bytes begins {} bytes before its end.", length, rest));
     const Bytes chunk = file.subspan(at + 8, std::min(length, rest));
-    if (kind == "fmt ") format = read_format(chunk, name);
+    if (kind == "fmt ") format = read_format(chunk, path);
     if (kind == "data") {
-      if (!format) refuse_wav(name, "its data come before their format.");
+      if (!format) refuse_wav(path, "its data come before their format.");
       const auto width = static_cast<std::size_t>(format->bits / 8);
       const auto channels = static_cast<std::size_t>(format->channels);
       const std::size_t frames = chunk.size() / (width * channels);
@@ -104,10 +103,10 @@ Audio read_wav(const std::filesystem::path& path) {
     }
     at += 8 + length + length % 2;
   }
-  refuse_wav(name, "it has no data.");
+  refuse_wav(path, "it has no data.");
 }
 
-void write_wav(const std::filesystem::path& path, const Tensor& samples, int64_t sample_rate, WavEncoding encoding) {
+void write_wav(const std::string& path, const Tensor& samples, int64_t sample_rate, WavEncoding encoding) {
   if (samples.dim() < 1 || samples.dim() > 2 || (samples.dim() == 2 && samples.size(0) < 1))
     throw ShapeError(
         fmt::format("[write_wav] samples are (channels, frames) or (frames), not {}.", to_string(samples.sizes())));

@@ -90,7 +90,7 @@ Tensor to_uint8(const Tensor& image) {
   return bytes;
 }
 
-void save_image(const Tensor& tensor, const std::filesystem::path& path, const GridOptions& options) {
+void save_image(const Tensor& tensor, const std::string& path, const GridOptions& options) {
   write_png(path, to_uint8(make_grid(tensor, options)));
 }
 

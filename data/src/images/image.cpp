@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 namespace levin::data {
 
@@ -100,8 +101,8 @@ Tensor decode_image(std::span<const std::byte> bytes, ImageReadMode mode, const 
   return to_planes(pixels, channels_of(mode, pixels.channels));
 }
 
-Tensor read_image(const fs::path& path, ImageReadMode mode) {
-  return decode_image(io::read_bytes(path).data, mode, path.string());
+Tensor read_image(const std::string& path, ImageReadMode mode) {
+  return decode_image(io::read_bytes(path).data, mode, path);
 }
 
 std::string encode_png(const Tensor& image, int compression_level) {
@@ -122,28 +123,27 @@ std::string encode_png(const Tensor& image, int compression_level) {
   return detail::png_bytes(pixels, compression_level);
 }
 
-void write_png(const fs::path& path, const Tensor& image, int compression_level) {
+void write_png(const std::string& path, const Tensor& image, int compression_level) {
   io::write_file(path, encode_png(image, compression_level));
 }
 
-ImageFolder::ImageFolder(const fs::path& root, Transform transform, ImageReadMode mode)
+ImageFolder::ImageFolder(const std::string& root, Transform transform, ImageReadMode mode)
     : transform_(std::move(transform)), mode_(mode) {
   if (!fs::is_directory(root)) {
-    throw IoError(
-        fmt::format("[image_folder] {} is not a folder. Name one that holds a folder for each class.", root.string()));
+    throw IoError(fmt::format("[image_folder] {} is not a folder. Name one that holds a folder for each class.", root));
   }
   for (const auto& entry : fs::directory_iterator(root)) {
     if (entry.is_directory()) classes_.push_back(entry.path().filename().string());
   }
   std::sort(classes_.begin(), classes_.end());
   if (classes_.empty()) {
-    throw IoError(fmt::format("[image_folder] {} holds no folders; give each class one.", root.string()));
+    throw IoError(fmt::format("[image_folder] {} holds no folders; give each class one.", root));
   }
   for (std::size_t c = 0; c < classes_.size(); ++c) {
-    const std::vector<fs::path> files = images_in(root / classes_[c]);
+    const std::vector<fs::path> files = images_in(fs::path(root) / classes_[c]);
     if (files.empty()) {
       throw IoError(fmt::format("[image_folder] {} holds no .png, .jpg or .jpeg images; remove it or fill it.",
-                                (root / classes_[c]).string()));
+                                (fs::path(root) / classes_[c]).string()));
     }
     files_.insert(files_.end(), files.begin(), files.end());
     targets_.resize(files_.size(), static_cast<int64_t>(c));

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <queue>
 #include <set>
@@ -62,9 +63,9 @@ std::optional<std::string> bytes_of(std::string_view token) {
 }
 
 /// vocab.json as written tokens, in the order of their numbers.
-std::vector<std::string> read_vocabulary(const fs::path& path) {
+std::vector<std::string> read_vocabulary(const std::string& path) {
   const auto json = nlohmann::json::parse(io::read_text(path), nullptr, false);
-  if (!json.is_object()) throw IoError(fmt::format("[byte_pair] {} is not a JSON object of tokens.", path.string()));
+  if (!json.is_object()) throw IoError(fmt::format("[byte_pair] {} is not a JSON object of tokens.", path));
   std::vector<std::string> tokens(json.size());
   std::vector<bool> taken(json.size());
   for (const auto& [token, number] : json.items()) {
@@ -72,7 +73,7 @@ std::vector<std::string> read_vocabulary(const fs::path& path) {
         number.is_number_unsigned() && number.get<std::uint64_t>() < tokens.size() && !taken[number.get<std::size_t>()];
     if (!fits)
       throw IoError(fmt::format("[byte_pair] {}: \"{}\" has the number {}; {} tokens are numbered from 0, each once.",
-                                path.string(), token, number.dump(), tokens.size()));
+                                path, token, number.dump(), tokens.size()));
     tokens[number.get<std::size_t>()] = token;
     taken[number.get<std::size_t>()] = true;
   }
@@ -95,15 +96,14 @@ const BytePairTokenizer::Merge* BytePairTokenizer::merge_of(std::uint64_t pair) 
   return found == merges_->end() ? nullptr : &found->second;
 }
 
-BytePairTokenizer BytePairTokenizer::load(const fs::path& vocab_json, const fs::path& merges_txt) {
+BytePairTokenizer BytePairTokenizer::load(const std::string& vocab_json, const std::string& merges_txt) {
   BytePairTokenizer out;
   const std::vector<std::string> vocabulary = read_vocabulary(vocab_json);
   std::unordered_map<std::string, int64_t> numbers;
   for (std::size_t i = 0; i < vocabulary.size(); ++i) numbers.emplace(vocabulary[i], static_cast<int64_t>(i));
   const auto number_of = [&](const std::string& token) {
     const auto found = numbers.find(token);
-    if (found == numbers.end())
-      throw IoError(fmt::format("[byte_pair] {} lacks the token \"{}\".", vocab_json.string(), token));
+    if (found == numbers.end()) throw IoError(fmt::format("[byte_pair] {} lacks the token \"{}\".", vocab_json, token));
     return found->second;
   };
   std::vector<bool> ordinary(vocabulary.size());
@@ -117,8 +117,7 @@ BytePairTokenizer BytePairTokenizer::load(const fs::path& vocab_json, const fs::
     if (line.empty() || (i == 0 && line.starts_with("#version"))) continue;
     const std::size_t space = line.find(' ');
     if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
-      throw IoError(
-          fmt::format("[byte_pair] {}, line {}: \"{}\" is not two tokens.", merges_txt.string(), i + 1, line));
+      throw IoError(fmt::format("[byte_pair] {}, line {}: \"{}\" is not two tokens.", merges_txt, i + 1, line));
     const std::string left = line.substr(0, space), right = line.substr(space + 1);
     const int64_t l = number_of(left), r = number_of(right), result = number_of(left + right);
     out.learn(l, r, result);
@@ -133,7 +132,7 @@ BytePairTokenizer BytePairTokenizer::load(const fs::path& vocab_json, const fs::
   return out;
 }
 
-void BytePairTokenizer::save(const fs::path& folder) const {
+void BytePairTokenizer::save(const std::string& folder_name) const {
   const std::set<int64_t> special(specials_.begin(), specials_.end());
   const auto as_written = [&](int64_t n) {
     const std::string& bytes = tokens_[static_cast<std::size_t>(n)];
@@ -147,6 +146,7 @@ void BytePairTokenizer::save(const fs::path& folder) const {
   }
   std::string merges = "#version: 0.2\n";
   for (const auto& [left, right] : merge_order_) merges += as_written(left) + " " + as_written(right) + "\n";
+  const fs::path folder(folder_name);
   fs::create_directories(folder);
   io::write_file(folder / "vocab.json", vocabulary + "}");
   io::write_file(folder / "merges.txt", merges);

@@ -126,19 +126,19 @@ Tokens Vocabulary::decode(std::span<const int64_t> numbers) const {
   return tokens;
 }
 
-void Vocabulary::save(const std::filesystem::path& path) const {
+void Vocabulary::save(const std::string& path) const {
   std::string out;
   for (const std::string& t : tokens_) out += escaped(t) + '\n';
   io::write_file(path, out);
 }
 
-Vocabulary Vocabulary::load(const std::filesystem::path& path) {
+Vocabulary Vocabulary::load(const std::string& path) {
   Tokens tokens;
-  for (const std::string& line : read_lines(path)) tokens.push_back(unescaped(line, path.string()));
+  for (const std::string& line : read_lines(path)) tokens.push_back(unescaped(line, path));
   try {
     return Vocabulary(std::move(tokens));
   } catch (const ValueError& e) {
-    throw IoError(fmt::format("[vocabulary] {} is not a saved vocabulary: {}", path.string(), e.what()));
+    throw IoError(fmt::format("[vocabulary] {} is not a saved vocabulary: {}", path, e.what()));
   }
 }
 
@@ -187,7 +187,7 @@ Sample TextDataset::get(int64_t index, Generator&) const {
   return sample;
 }
 
-std::vector<std::string> read_lines(const std::filesystem::path& path) {
+std::vector<std::string> read_lines(const std::string& path) {
   const std::string text = io::read_text(path);
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {

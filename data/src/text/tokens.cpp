@@ -47,7 +47,7 @@ Sample TokenBlockDataset::get(int64_t index, Generator&) const {
   return {alias(tokens_, {block_}, {1}, begin), alias(tokens_, {block_}, {1}, begin + 1)};
 }
 
-void write_tokens(const std::filesystem::path& path, std::span<const int64_t> tokens, TokenType type) {
+void write_tokens(const std::string& path, std::span<const int64_t> tokens, TokenType type) {
   const int64_t most = type == TokenType::uint16 ? std::numeric_limits<std::uint16_t>::max()
                                                  : int64_t{std::numeric_limits<std::uint32_t>::max()};
   std::string out;
@@ -64,14 +64,13 @@ void write_tokens(const std::filesystem::path& path, std::span<const int64_t> to
   io::write_file(path, out);
 }
 
-TokenFileDataset::TokenFileDataset(const std::filesystem::path& path, int64_t block_size, int64_t stride,
-                                   TokenType type)
+TokenFileDataset::TokenFileDataset(const std::string& path, int64_t block_size, int64_t stride, TokenType type)
     : block_(block_size), stride_(stride == 0 ? block_size : stride), type_(type) {
   const io::FileBytes file = io::map_bytes(path);
   const auto bytes = static_cast<int64_t>(file.data.size());
   if (bytes % bytes_of(type) != 0)
-    throw IoError(fmt::format("[token_file] {} has {} bytes, which do not divide into tokens of {} bytes.",
-                              path.string(), bytes, bytes_of(type)));
+    throw IoError(fmt::format("[token_file] {} has {} bytes, which do not divide into tokens of {} bytes.", path, bytes,
+                              bytes_of(type)));
   bytes_ = file.data;
   keeper_ = file.keeper;
   tokens_ = bytes / bytes_of(type);

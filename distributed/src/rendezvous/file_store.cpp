@@ -31,7 +31,7 @@ struct Head {
 // The locked file and its entries, as long as the object lives.
 class FileStore::Table {
  public:
-  explicit Table(const std::filesystem::path& path) : path_(path) {
+  explicit Table(const std::string& path) : path_(path) {
     for (;;) {
       fd_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
       if (!fd_) fail("opened");
@@ -61,7 +61,7 @@ class FileStore::Table {
  private:
   [[noreturn]] void fail(const char* what) const {
     throw StoreError(fmt::format("[file_store] {} could not be {}: {}. All ranks need a folder that they can write.",
-                                 path_.string(), what, std::strerror(errno)));
+                                 path_, what, std::strerror(errno)));
   }
 
   void read_log() {
@@ -99,12 +99,12 @@ class FileStore::Table {
     }
   }
 
-  std::filesystem::path path_;
+  std::string path_;
   Descriptor fd_;
   KeyTable entries_;
 };
 
-FileStore::FileStore(std::filesystem::path path, Duration timeout) : path_(std::move(path)) {
+FileStore::FileStore(std::string path, Duration timeout) : path_(std::move(path)) {
   set_timeout(timeout);
   add(kUsers, 1);
 }
@@ -163,6 +163,6 @@ std::vector<std::string> FileStore::keys(const std::string& prefix) {
   return names;
 }
 
-std::string FileStore::address() const { return "file://" + path_.string(); }
+std::string FileStore::address() const { return "file://" + path_; }
 
 }  // namespace levin::distributed

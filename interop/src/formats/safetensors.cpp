@@ -147,15 +147,15 @@ Safetensors decode_safetensors(std::span<const std::byte> data, const std::strin
   return decode(data, nullptr, what);
 }
 
-void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
+void save_safetensors(const std::string& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata) {
   io::write_file(path, encode_safetensors(tensors, metadata));
 }
 
-Safetensors load_safetensors(const std::filesystem::path& path, const SafetensorsOptions& options) {
-  if (!options.mmap) return decode_safetensors(io::read_file(path), path.string());
+Safetensors load_safetensors(const std::string& path, const SafetensorsOptions& options) {
+  if (!options.mmap) return decode_safetensors(io::read_file(path), path);
   const io::FileBytes file = io::map_bytes(path);
-  return decode(file.data, file.keeper, path.string());
+  return decode(file.data, file.keeper, path);
 }
 
 }  // namespace levin::interop

@@ -108,11 +108,11 @@ io::Bytes encode_onnx(nn::Module& module, const OnnxForward& forward, const std:
 }
 
 void export_onnx(nn::Module& module, const OnnxForward& forward, const std::vector<Tensor>& example_inputs,
-                 const std::filesystem::path& path, const OnnxExportOptions& options) {
+                 const std::string& path, const OnnxExportOptions& options) {
   io::write_file(path, encode_onnx(module, forward, example_inputs, options));
 }
 
-void export_onnx(nn::Module& module, const std::vector<Tensor>& example_inputs, const std::filesystem::path& path,
+void export_onnx(nn::Module& module, const std::vector<Tensor>& example_inputs, const std::string& path,
                  const OnnxExportOptions& options) {
   export_onnx(
       module, [&](const std::vector<Tensor>& inputs) { return module.call(inputs); }, example_inputs, path, options);

@@ -218,6 +218,6 @@ const std::vector<std::string>& OnnxModel::input_names() const { return state_->
 const std::vector<std::string>& OnnxModel::output_names() const { return state_->output_names; }
 std::string OnnxModel::to_text() const { return onnx::to_text(state_->model); }
 
-OnnxModel load_onnx(const std::filesystem::path& path) { return {io::read_file(path), path.string()}; }
+OnnxModel load_onnx(const std::string& path) { return {io::read_file(path), path}; }
 
 }  // namespace levin::interop

@@ -71,18 +71,17 @@ void check_byte_order(const io::FileBytes& file, const Archive& archive, const s
 
 }  // namespace
 
-TorchValue load_torch(const std::filesystem::path& path, const LoadTorchOptions& options) {
-  const std::string what = path.string();
+TorchValue load_torch(const std::string& path, const LoadTorchOptions& options) {
   const io::FileBytes file = options.mmap ? io::map_bytes(path) : io::read_bytes(path);
-  check_kind(file.data, what);
-  const Archive archive = open_archive(file.data, what);
-  check_byte_order(file, archive, what);
+  check_kind(file.data, path);
+  const Archive archive = open_archive(file.data, path);
+  check_byte_order(file, archive, path);
   const io::ZipMember& record = *archive.find(std::string(kPickle));
   if (record.size > kMostPickleBytes)
-    refuse_file(what, fmt::format("has a pickle of {} bytes; 256 MiB are read. Save tensors, not lists.", record.size));
-  const io::FileBytes pickle = detail::record_content(file, record, what, false);
-  detail::TorchObjects objects(file, archive.members, archive.folder, what, options);
-  auto document = std::make_shared<const detail::PickleDocument>(detail::read_pickle(pickle.data, what, objects));
+    refuse_file(path, fmt::format("has a pickle of {} bytes; 256 MiB are read. Save tensors, not lists.", record.size));
+  const io::FileBytes pickle = detail::record_content(file, record, path, false);
+  detail::TorchObjects objects(file, archive.members, archive.folder, path, options);
+  auto document = std::make_shared<const detail::PickleDocument>(detail::read_pickle(pickle.data, path, objects));
   const detail::NodeId root = document->root;
   return {std::move(document), root, {}};
 }

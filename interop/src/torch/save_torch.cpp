@@ -70,7 +70,7 @@ void check_entries(const StateDict& tensors) {
 
 }  // namespace
 
-void save_torch(const std::filesystem::path& path, const StateDict& tensors) {
+void save_torch(const std::string& path, const StateDict& tensors) {
   check_entries(tensors);
   PickleWriter pickle;
   io::ZipWriter zip;

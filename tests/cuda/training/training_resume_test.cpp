@@ -4,6 +4,8 @@
 
 #include <levin/trainer/checkpoint/checkpoint.h>
 
+#include <filesystem>
+
 using namespace levin;
 using namespace levin::test;
 

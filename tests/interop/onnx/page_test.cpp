@@ -22,7 +22,7 @@ using namespace levin;
 namespace onnx_page {
 
 // begin of the page's program
-double exchange(nn::Module& net, const std::filesystem::path& path) {
+double exchange(nn::Module& net, const std::string& path) {
   const Tensor example = randn({1, 1, 28, 28});                  // one image
   interop::export_onnx(net, {example}, path, {.input_names = {"image"}, .output_names = {"logits"}});
 

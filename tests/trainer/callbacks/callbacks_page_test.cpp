@@ -38,7 +38,7 @@ void stopping() {
   CHECK(early->reason() == EarlyStopping::Reason::not_stopped);
 }
 
-void spike(const Path& dir) {
+void spike(const std::string& dir) {
   TrainerConfig config;
 // page begins
   config.callbacks = {SpikeDetection({.rtol = 4.0, .exclude_batches_path = dir})};
@@ -112,16 +112,16 @@ void zeros() {
   CHECK(pruning->sparsity() == approx(0.36, {.relative = 0.02}));
 }
 
-void predictions(const Path& dir) {
+void predictions(const std::string& dir) {
   TrainerConfig config;
 // page begins
-  config.callbacks = {PredictionWriter(dir / "predictions", WriteInterval::epoch)};
+  config.callbacks = {PredictionWriter(dir + "/predictions", WriteInterval::epoch)};
 // page ends
   manual_seed(1);
   ToyModule model;
   const auto loader = std::make_shared<data::DataLoader>(toy_points(10), data::DataLoaderOptions{.batch_size = 4});
   Trainer(quiet(config)).predict(model, DataModule{.predict = loader});
-  CHECK(std::filesystem::exists(dir / "predictions/predictions_rank0.npy"));
+  CHECK(std::filesystem::exists(dir + "/predictions/predictions_rank0.npy"));
 }
 
 void own() {

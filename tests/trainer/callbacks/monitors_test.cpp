@@ -19,7 +19,7 @@ struct Records : Logger {
   void log_metrics(const LogRecord& record) override { all.push_back(record); }
   void resume(std::int64_t) override {}
   void save() override {}
-  std::filesystem::path log_dir() const override { return {}; }
+  std::string log_dir() const override { return {}; }
 
   /// The values of one name in their order, by step.
   std::vector<std::pair<std::int64_t, double>> of(const std::string& name) const {

@@ -2,6 +2,7 @@
 #include <levin/core/io.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "trainer/callbacks/scripted.h"

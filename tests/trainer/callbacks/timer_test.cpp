@@ -42,7 +42,7 @@ Fit fit(TimerOptions options, TrainerConfig config, double seconds = 10, const s
   Trainer trainer(config);
   trainer.fit(model, train, val, ckpt);
   return {trainer.global_step(), trainer.current_epoch(), timer, trainer.stop_token().reason(),
-          trainer.checkpoint_path("last").string()};
+          trainer.checkpoint_path("last")};
 }
 
 }  // namespace

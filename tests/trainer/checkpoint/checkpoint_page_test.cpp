@@ -27,7 +27,7 @@ struct Lit : LevinModule {
   Optimizers configure_optimizers() override { return optim::AdamW(parameters(), {.lr = 1e-2}); }
 };
 
-double train(data::DataLoader& points, data::DataLoader& val, const std::filesystem::path& dir, TrainerConfig config) {
+double train(data::DataLoader& points, data::DataLoader& val, const std::string& dir, TrainerConfig config) {
   const auto keep = std::make_shared<ModelCheckpoint>(
       CheckpointPlan().every({.epochs = 10}).best(2, "val_acc", Mode::max).last().on_exception(),
       ModelCheckpointOptions{.dirpath = dir, .filename = "{epoch:02d}-{val_acc:.2f}"});
@@ -39,10 +39,10 @@ double train(data::DataLoader& points, data::DataLoader& val, const std::filesys
   config.max_epochs = 25;
   Trainer trainer(config);
   trainer.fit(model, points, val, "last");                         // resumes where the first one stopped
-  trainer.save_checkpoint(dir / "weights", /*weights_only=*/true);
+  trainer.save_checkpoint(dir + "/weights", /*weights_only=*/true);
 
-  auto best = load_from_checkpoint<Lit>(dir / "best");             // constructed from its hyper-parameters
-  auto part = load_from_checkpoint<Lit>(dir / "weights", {.strict = false});
+  auto best = load_from_checkpoint<Lit>(dir + "/best");            // constructed from its hyper-parameters
+  auto part = load_from_checkpoint<Lit>(dir + "/weights", {.strict = false});
   const Batch batch = *points.begin();
   return accuracy((*best)(batch[0]), batch[1]).item<double>();
 }

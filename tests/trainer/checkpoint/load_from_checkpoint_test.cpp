@@ -179,7 +179,7 @@ TEST_CASE("checkpoints written beside training: the same bytes, errors at the ne
     Trainer trainer(config);
     const auto said = message_of<IoError>([&] { train(model, trainer); });
     io::fail_writes_after(-1);
-    return std::tuple(said, policy->best_model_path().filename().string(), model.losses.size());
+    return std::tuple(said, fs::path(policy->best_model_path()).filename().string(), model.losses.size());
   };
   fit(f.path / "sync", false, -1, 3);
   const auto [none, best, steps] = fit(f.path / "async", true, -1, 3);

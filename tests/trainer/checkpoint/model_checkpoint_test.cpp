@@ -45,8 +45,8 @@ Result run(const std::filesystem::path& dir, const std::vector<double>& values, 
   config.callbacks = {policy};
   Trainer trainer(config);
   trainer.fit(model, train, val, ckpt);
-  return {names_in(dir), policy->best_model_path().filename().string(), policy->last_model_path().filename().string(),
-          policy->best_model_score()};
+  const auto name = [](const std::filesystem::path& checkpoint) { return checkpoint.filename().string(); };
+  return {names_in(dir), name(policy->best_model_path()), name(policy->last_model_path()), policy->best_model_score()};
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ TEST_CASE("no step is saved twice, even if several triggers coincide") {
     std::vector<CheckpointAction> decide(RunContext& run, SavePoint point) override {
       auto actions = ModelCheckpoint::decide(run, point);
       for (const auto& a : actions)
-        if (a.kind == CheckpointAction::Kind::save) saved.push_back(a.path.filename().string());
+        if (a.kind == CheckpointAction::Kind::save) saved.push_back(std::filesystem::path(a.path).filename().string());
       return actions;
     }
   };

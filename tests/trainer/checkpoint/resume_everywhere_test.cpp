@@ -24,7 +24,7 @@ struct Records : Logger {
     std::erase_if(all, [&](const Record& r) { return std::get<1>(r) > step; });
   }
   void save() override {}
-  std::filesystem::path log_dir() const override { return {}; }
+  std::string log_dir() const override { return {}; }
 };
 
 /// Every how many batches a run is interrupted.

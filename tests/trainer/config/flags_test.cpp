@@ -29,7 +29,7 @@ struct Sink : Logger {
   }
   void resume(std::int64_t) override {}
   void save() override {}
-  std::filesystem::path log_dir() const override { return {}; }
+  std::string log_dir() const override { return {}; }
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct Counted : Logger {
     constexpr const char* kNames[] = {"success", "interrupted", "failed"};
     calls.push_back(std::string("finalize ") + kNames[static_cast<int>(status)]);
   }
-  std::filesystem::path log_dir() const override { return {}; }
+  std::string log_dir() const override { return {}; }
   /// Returns the calls without repeated saves.
   Calls once() const {
     Calls out = calls;

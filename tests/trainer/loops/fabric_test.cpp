@@ -171,7 +171,7 @@ TEST_CASE("Fabric's helper functions") {
     void log_metrics(const LogRecord& r) override { got.push_back(r.values.at(0).second); }
     void resume(std::int64_t) override {}
     void save() override {}
-    std::filesystem::path log_dir() const override { return {}; }
+    std::string log_dir() const override { return {}; }
   };
   const auto sink = std::make_shared<Sink>();
   Fabric fabric({.accelerator = "cpu", .loggers = {sink}});

@@ -340,7 +340,7 @@ TEST_CASE("an exception passes the callbacks, the data module and the loggers, a
       constexpr const char* kNames[] = {"L.success", "L.interrupted", "L.failed"};
       calls->push_back(kNames[static_cast<int>(status)]);
     }
-    std::filesystem::path log_dir() const override { return {}; }
+    std::string log_dir() const override { return {}; }
   };
   struct Data : LevinDataModule {
     explicit Data(Calls& c) : calls(&c) {}

@@ -255,7 +255,7 @@ TEST_CASE("a manual run goes on from its checkpoint, with both optimizers") {
     Trainer trainer(config);
     trainer.fit(model, DataModule{.train = borrowed(loader)}, ckpt);
     CHECK(trainer.state().optimizer_steps == std::vector<std::int64_t>{5 * n, 5 * n});
-    return std::pair(values_of(model), trainer.checkpoint_path("last").string());
+    return std::pair(values_of(model), trainer.checkpoint_path("last"));
   };
   const auto [whole, _] = run(4, "");
   const auto [half, last] = run(2, "");

@@ -122,7 +122,7 @@ TEST_CASE("LearningRateMonitor names the rate of each scheduler") {
     }
     void resume(std::int64_t) override {}
     void save() override {}
-    std::filesystem::path log_dir() const override { return {}; }
+    std::string log_dir() const override { return {}; }
   };
   struct Unnamed : Scheduled {
     Optimizers configure_optimizers() override {

@@ -203,7 +203,7 @@ TEST_CASE("the finders as callbacks: the fit continues with their results") {
     void log_curve(const LogCurve& curve) override { curves.push_back(curve); }
     void resume(std::int64_t) override {}
     void save() override {}
-    std::filesystem::path log_dir() const override { return {}; }
+    std::string log_dir() const override { return {}; }
     std::vector<LogCurve> curves;
   };
   struct Tuned : Limited {

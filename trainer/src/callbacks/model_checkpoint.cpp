@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "src/checkpoint/checkpoint_name.h"
 #include "src/logging.h"
@@ -34,6 +35,8 @@ CheckpointPlan plan_of(const ModelCheckpointOptions& o) {
   plan.saves_on_exception = o.save_on_exception;
   return plan;
 }
+
+std::string below(const fs::path& dir, const std::string& name) { return dir / name; }
 
 std::string absolute_text(const fs::path& path) { return fs::absolute(path).lexically_normal().string(); }
 
@@ -66,12 +69,12 @@ ModelCheckpoint::ModelCheckpoint(CheckpointPlan plan, const ModelCheckpointOptio
 
 // --- queries
 
-fs::path ModelCheckpoint::find(const std::string& which) const {
+std::string ModelCheckpoint::find(const std::string& which) const {
   if (which == "best") {
     const auto* rule = best_rule(rules_);
-    return rule && !rule->kept.empty() ? dir_ / rule->kept.front().name : best_elsewhere_;
+    return rule && !rule->kept.empty() ? below(dir_, rule->kept.front().name) : best_elsewhere_;
   }
-  if (which == "last" && !last_.empty()) return dir_ / last_;
+  if (which == "last" && !last_.empty()) return below(dir_, last_);
   return {};
 }
 
@@ -81,15 +84,15 @@ std::optional<double> ModelCheckpoint::best_model_score() const {
   return rule->kept.front().score;
 }
 
-std::vector<std::pair<fs::path, double>> ModelCheckpoint::best_k_models() const {
-  std::vector<std::pair<fs::path, double>> out;
+std::vector<std::pair<std::string, double>> ModelCheckpoint::best_k_models() const {
+  std::vector<std::pair<std::string, double>> out;
   if (const auto* rule = best_rule(rules_))
-    for (const Kept& k : rule->kept) out.emplace_back(dir_ / k.name, k.score);
+    for (const Kept& k : rule->kept) out.emplace_back(below(dir_, k.name), k.score);
   return out;
 }
 
-fs::path ModelCheckpoint::kth_best_model_path() const {
-  return kth_value() ? dir_ / best_rule(rules_)->kept.back().name : fs::path();
+std::string ModelCheckpoint::kth_best_model_path() const {
+  return kth_value() ? below(dir_, best_rule(rules_)->kept.back().name) : std::string();
 }
 
 std::optional<double> ModelCheckpoint::kth_value() const {
@@ -103,7 +106,7 @@ std::string ModelCheckpoint::explain() const {
   if (options_.save_weights_only) out += "Only weights are saved: training cannot resume from them.\n";
   if (options_.continue_on_error)
     out += "If a checkpoint cannot be written, a warning is logged and training continues.\n";
-  const std::string dir = dir_.empty() ? options_.dirpath.string() : dir_.string();
+  const std::string& dir = dir_.empty() ? options_.dirpath : dir_;
   return out + fmt::format("Each is a folder {} in {}.\n", options_.filename,
                            dir.empty() ? std::string("checkpoints, below default_root_dir") : dir);
 }
@@ -120,7 +123,7 @@ std::string ModelCheckpoint::monitor() const {
 StateMap ModelCheckpoint::state() const {
   StateMap s;
   s.set("dirpath", absolute_text(dir_));
-  const fs::path best = best_model_path();
+  const std::string best = best_model_path();
   s.set("best_model_path", best.empty() ? std::string() : absolute_text(best));
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     std::vector<std::string> names;
@@ -155,7 +158,7 @@ void ModelCheckpoint::load_state(const StateMap& s) {
     if (!best_elsewhere_.empty())
       logging::warn(
           "checkpoints are saved to {} from now on; those in {} are kept, and only the best of them is remembered",
-          dir_.string(), there);
+          dir_, there);
     return;
   }
   for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -172,7 +175,7 @@ void ModelCheckpoint::load_state(const StateMap& s) {
 }
 
 void ModelCheckpoint::setup(RunContext& run) {
-  dir_ = options_.dirpath.empty() ? run.root_dir / "checkpoints" : options_.dirpath;
+  dir_ = options_.dirpath.empty() ? below(run.root_dir, "checkpoints") : options_.dirpath;
 }
 
 void ModelCheckpoint::on_fit_start(RunContext& run) {
@@ -268,10 +271,10 @@ std::vector<CheckpointAction> ModelCheckpoint::save(RunContext& run, const std::
   if (plan_.last_when) last_ = name;
   last_step_ = run.state.global_step;
   last_saved_ = name;
-  if (options_.verbose && !written) logging::info("saves {}", (dir_ / name).string());
+  if (options_.verbose && !written) logging::info("saves {}", below(dir_, name));
   auto actions = actions_for(written ? std::string() : name, before);
   if (had_last && last_.empty())  // it belonged to an interrupted run, and no rule keeps it
-    actions.push_back({CheckpointAction::Kind::remove, dir_ / "last", {}});
+    actions.push_back({CheckpointAction::Kind::remove, below(dir_, "last"), {}});
   return actions;
 }
 
@@ -297,12 +300,12 @@ std::vector<CheckpointAction> ModelCheckpoint::actions_for(const std::string& sa
                                                            const std::vector<std::string>& before) const {
   using Kind = CheckpointAction::Kind;
   std::vector<CheckpointAction> actions;
-  if (!saved.empty()) actions.push_back({Kind::save, dir_ / saved, {}, options_.save_weights_only});
+  if (!saved.empty()) actions.push_back({Kind::save, below(dir_, saved), {}, options_.save_weights_only});
   if (const auto* rule = best_rule(rules_); rule && !rule->kept.empty())
-    actions.push_back({Kind::point, dir_ / "best", rule->kept.front().name});
-  if (!last_.empty()) actions.push_back({Kind::point, dir_ / "last", last_});
+    actions.push_back({Kind::point, below(dir_, "best"), rule->kept.front().name});
+  if (!last_.empty()) actions.push_back({Kind::point, below(dir_, "last"), last_});
   for (const auto& name : before)
-    if (!keeps(name)) actions.push_back({Kind::remove, dir_ / name, {}});
+    if (!keeps(name)) actions.push_back({Kind::remove, below(dir_, name), {}});
   return actions;
 }
 
@@ -328,7 +331,7 @@ std::string ModelCheckpoint::free_name(const RunContext& run, const std::string&
   const std::string base = prefix + NameTemplate(options_.filename, options_.auto_insert_metric_name)(run);
   const auto taken = [&](const std::string& name) {
     const bool own = std::find(before.begin(), before.end(), name) != before.end();
-    return own ? keeps(name) : fs::exists(fs::symlink_status(dir_ / name));
+    return own ? keeps(name) : fs::exists(fs::symlink_status(below(dir_, name)));
   };
   std::string name = base;
   for (int version = 1; options_.enable_version_counter && taken(name); ++version)

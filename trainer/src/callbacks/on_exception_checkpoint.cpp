@@ -2,17 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace levin {
 
-OnExceptionCheckpoint::OnExceptionCheckpoint(std::filesystem::path dirpath, std::string filename)
+OnExceptionCheckpoint::OnExceptionCheckpoint(std::string dirpath, std::string filename)
     : dirpath_(std::move(dirpath)), filename_(std::move(filename)) {
   if (filename_.empty() || filename_.find('/') != std::string::npos || filename_ == "." || filename_ == "..")
     throw UsageError(
         fmt::format("[OnExceptionCheckpoint] filename is \"{}\". Give the name of one folder.", filename_));
 }
 
+std::string OnExceptionCheckpoint::path() const { return std::filesystem::path(dir_) / filename_; }
+
 void OnExceptionCheckpoint::setup(RunContext& run) {
-  dir_ = dirpath_.empty() ? run.root_dir / "checkpoints" : dirpath_;
+  dir_ = dirpath_.empty() ? (std::filesystem::path(run.root_dir) / "checkpoints").string() : dirpath_;
 }
 
 std::vector<CheckpointAction> OnExceptionCheckpoint::decide_exception(RunContext&) {
@@ -27,8 +31,8 @@ std::vector<CheckpointAction> OnExceptionCheckpoint::decide_finished(RunContext&
   return {{CheckpointAction::Kind::remove, path(), {}, false}};
 }
 
-std::filesystem::path OnExceptionCheckpoint::resume_from() const {
-  return std::filesystem::is_directory(path()) ? path() : std::filesystem::path();
+std::string OnExceptionCheckpoint::resume_from() const {
+  return std::filesystem::is_directory(path()) ? path() : std::string();
 }
 
 }  // namespace levin

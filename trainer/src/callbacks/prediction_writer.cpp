@@ -7,15 +7,17 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace levin {
 namespace {
 
 bool several(const RunContext& run) { return run.data->predict.size() > 1; }
 int loader_of(const RunContext& run, const Batch& batch) { return several(run) ? batch.dataloader_idx : 0; }
 
-std::string file_name(const RunContext& run, int loader, const std::string& rest) {
+std::string file_in(const std::string& dir, const RunContext& run, int loader, const std::string& rest) {
   const std::string of_loader = several(run) ? fmt::format("_dataloader{}", loader) : "";
-  return fmt::format("predictions_rank{}{}{}.npy", run.strategy->rank(), of_loader, rest);
+  return std::filesystem::path(dir) / fmt::format("predictions_rank{}{}{}.npy", run.strategy->rank(), of_loader, rest);
 }
 
 }  // namespace
@@ -36,7 +38,7 @@ void BasePredictionWriter::on_predict_epoch_end(RunContext& run) {
   predictions_.clear();
 }
 
-PredictionWriter::PredictionWriter(std::filesystem::path output_dir, WriteInterval interval)
+PredictionWriter::PredictionWriter(std::string output_dir, WriteInterval interval)
     : BasePredictionWriter(interval), dir_(std::move(output_dir)) {
   if (dir_.empty()) throw UsageError("[PredictionWriter] output_dir is empty. Name the folder of the predictions.");
 }
@@ -46,8 +48,8 @@ void PredictionWriter::setup(RunContext& run) {
   std::error_code code;
   std::filesystem::create_directories(dir_, code);
   if (code)
-    throw IoError(fmt::format("[PredictionWriter] {} cannot be created: {}. Choose another folder.", dir_.string(),
-                              code.message()));
+    throw IoError(
+        fmt::format("[PredictionWriter] {} cannot be created: {}. Choose another folder.", dir_, code.message()));
 }
 
 namespace {
@@ -59,14 +61,14 @@ bool writes(const RunContext& run) { return run.strategy->data_ranks() > 1 || ru
 
 void PredictionWriter::write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch& batch, int index) {
   if (!writes(run)) return;
-  data::save_npy(dir_ / file_name(run, loader_of(run, batch), fmt::format("_batch{:06}", index)), prediction.to(kCpu));
+  data::save_npy(file_in(dir_, run, loader_of(run, batch), fmt::format("_batch{:06}", index)), prediction.to(kCpu));
 }
 
 void PredictionWriter::write_on_epoch_end(RunContext& run, const Predictions& predictions) {
   if (!writes(run)) return;
   for (std::size_t k = 0; k < predictions.size(); ++k)
     if (!predictions[k].empty())
-      data::save_npy(dir_ / file_name(run, static_cast<int>(k), ""), cat(predictions[k], 0).to(kCpu));
+      data::save_npy(file_in(dir_, run, static_cast<int>(k), ""), cat(predictions[k], 0).to(kCpu));
 }
 
 }  // namespace levin

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <filesystem>
 
 namespace levin {
 
@@ -37,14 +38,14 @@ void SpikeDetection::setup(RunContext& run) {
   losses_.clear();
   last_ = 0;
   bad_batches_.clear();
-  file_ = options_.exclude_batches_path.empty() ? run.root_dir : options_.exclude_batches_path;
-  if (file_.extension() != ".json") file_ /= "skip_batches.json";
+  std::filesystem::path file = options_.exclude_batches_path.empty() ? run.root_dir : options_.exclude_batches_path;
+  if (file.extension() != ".json") file /= "skip_batches.json";
+  file_ = file;
   if (!std::filesystem::exists(file_)) return;
   const auto list = nlohmann::json::parse(io::read_text(file_), nullptr, /*allow_exceptions=*/false);
   const auto is_index = [](const auto& entry) { return entry.is_number_integer(); };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_index))
-    throw IoError(
-        fmt::format("[SpikeDetection] {} is not a list of batch indices. Name another file.", file_.string()));
+    throw IoError(fmt::format("[SpikeDetection] {} is not a list of batch indices. Name another file.", file_));
   bad_batches_ = list.get<std::vector<std::int64_t>>();
 }
 
@@ -85,7 +86,7 @@ void SpikeDetection::report(const RunContext& run, int index, double loss) {
       run.state.epoch, index,
       fmt::format("[SpikeDetection] the loss of batch {} of epoch {} is {}, the average of the {} before is {}. Resume "
                   "from a checkpoint before it, without the batches in {}.",
-                  index, run.state.epoch, loss, losses_.size(), losses_.empty() ? 0.0 : average(), file_.string()));
+                  index, run.state.epoch, loss, losses_.size(), losses_.empty() ? 0.0 : average(), file_));
 }
 
 }  // namespace levin

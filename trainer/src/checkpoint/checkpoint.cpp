@@ -88,7 +88,7 @@ EncodedCheckpoint encode_checkpoint(const Checkpoint& c) {
           to_json(c.values).dump()};
 }
 
-void write_checkpoint(const fs::path& folder, const EncodedCheckpoint& c) {
+void write_checkpoint(const std::string& folder, const EncodedCheckpoint& c) {
   const std::string values =
       values_file({{kModel, describe(c.model)}, {kTensors, describe(c.tensors)}}, json::parse(c.values));
   const auto size = c.model.size() + c.tensors.size() + values.size();
@@ -99,7 +99,9 @@ void write_checkpoint(const fs::path& folder, const EncodedCheckpoint& c) {
   });
 }
 
-void write_checkpoint(const fs::path& folder, const Checkpoint& c) { write_checkpoint(folder, encode_checkpoint(c)); }
+void write_checkpoint(const std::string& folder, const Checkpoint& c) {
+  write_checkpoint(folder, encode_checkpoint(c));
+}
 
 namespace {
 
@@ -115,10 +117,10 @@ void take_parts(Checkpoint& c, const fs::path& folder, const json& files) {
 
 }  // namespace
 
-Checkpoint read_checkpoint(const fs::path& folder) {
+Checkpoint read_checkpoint(const std::string& folder) {
   if (!fs::is_symlink(folder)) io::recover_folder(folder);
   if (!fs::is_directory(folder))
-    throw IoError(fmt::format("[checkpoint] {} is not a folder. Give the folder of a checkpoint.", folder.string()));
+    throw IoError(fmt::format("[checkpoint] {} is not a folder. Give the folder of a checkpoint.", folder));
   try {
     const json root = read_values(folder);
     const json& files = root["files"];
@@ -136,22 +138,22 @@ Checkpoint read_checkpoint(const fs::path& folder) {
   }
 }
 
-void remove_checkpoint(const fs::path& folder) {
+void remove_checkpoint(const std::string& folder) {
   if (fs::is_symlink(folder)) {
     fs::remove(folder);
-  } else if (fs::exists(folder / kValues)) {
+  } else if (fs::exists(fs::path(folder) / kValues)) {
     io::remove_folder(folder);
   }
 }
 
-void recover_checkpoints(const fs::path& directory) {
+void recover_checkpoints(const std::string& directory) {
   if (!fs::is_directory(directory)) return;
   std::vector<fs::path> old;
   for (const auto& entry : fs::directory_iterator(directory))
     if (entry.path().extension() == ".old" && fs::exists(entry.path() / kValues)) old.push_back(entry.path());
   for (fs::path folder : old) io::recover_folder(folder.replace_extension());
   if (const int strays = io::remove_strays(directory); strays > 0)
-    logging::info("{}: removed {} unfinished files of a run that was killed", directory.string(), strays);
+    logging::info("{}: removed {} unfinished files of a run that was killed", directory, strays);
 }
 
 }  // namespace levin

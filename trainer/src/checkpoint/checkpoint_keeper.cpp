@@ -68,7 +68,7 @@ std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& d
     for (const auto& action : actions)
       if (action.kind == CheckpointAction::Kind::save) {
         kinds.push_back(action.weights_only);
-        paths.push_back(action.path.string());
+        paths.push_back(action.path);
       }
     plan.set("saved", paths);
     plan.set("weights_only", kinds);

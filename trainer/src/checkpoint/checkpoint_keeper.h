@@ -5,6 +5,8 @@
 #include <levin/trainer/optimizers.h>
 #include <levin/trainer/step_runner.h>
 
+#include <filesystem>
+
 #include "src/checkpoint/checkpoint_writer.h"
 #include "src/loops/run.h"
 

@@ -3,6 +3,8 @@
 
 #include <levin/trainer/checkpoint/checkpoint.h>
 
+#include <filesystem>
+
 #include "src/loops/run.h"
 
 namespace levin {

@@ -53,8 +53,8 @@ fs::path find_named(const std::vector<CallbackPtr>& callbacks, const std::string
   fs::path found = find_checkpoint(callbacks, ckpt);
   if (!found.empty()) return found;
   each_policy(callbacks, [&](const CheckpointPolicy& policy) {
-    if (!fs::exists(policy.directory() / ckpt)) return;
-    const auto folder = fs::canonical(policy.directory() / ckpt);
+    if (!fs::exists(fs::path(policy.directory()) / ckpt)) return;
+    const auto folder = fs::canonical(fs::path(policy.directory()) / ckpt);
     if (found.empty() || (ckpt == "last" && last_write_time(folder) > last_write_time(found))) found = folder;
   });
   return found;

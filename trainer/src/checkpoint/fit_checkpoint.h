@@ -3,6 +3,7 @@
 
 #include <levin/trainer/checkpoint/checkpoint.h>
 
+#include <filesystem>
 #include <functional>
 
 #include "src/loops/run.h"

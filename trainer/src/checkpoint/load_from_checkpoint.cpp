@@ -20,7 +20,7 @@ std::string describe(const nn::LoadReport& report) {
 }
 
 void load_checkpoint(nn::Module& module, const Checkpoint& c, const nn::LoadOptions& options,
-                     const std::filesystem::path& folder) {
+                     const std::string& folder) {
   if (auto* lit = dynamic_cast<LevinModule*>(&module)) {
     StateMap hparams = c.hparams();
     for (const auto& [name, value] : lit->hparams().values()) hparams.set(name, value);
@@ -29,9 +29,9 @@ void load_checkpoint(nn::Module& module, const Checkpoint& c, const nn::LoadOpti
   }
   try {
     const nn::LoadReport report = module.load_state_dict(c.model, options);
-    if (const auto text = describe(report); !text.empty()) warn(fmt::format("{}: {}", folder.string(), text));
+    if (const auto text = describe(report); !text.empty()) warn(fmt::format("{}: {}", folder, text));
   } catch (const StateError& e) {
-    throw StateError(fmt::format("[checkpoint] {} belongs to another network: {}", folder.string(), e.what()));
+    throw StateError(fmt::format("[checkpoint] {} belongs to another network: {}", folder, e.what()));
   }
 }
 

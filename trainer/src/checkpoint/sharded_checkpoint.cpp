@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "src/checkpoint/checkpoint_files.h"
 #include "src/checkpoint/checkpoint_shards.h"
 
@@ -64,7 +66,7 @@ class OwnElements {
 
 }  // namespace
 
-void save_sharded_checkpoint(const fs::path& folder, const FullyShardedDataParallel& fsdp,
+void save_sharded_checkpoint(const std::string& folder, const FullyShardedDataParallel& fsdp,
                              const optim::Optimizer& optimizer, ProcessGroup& group) {
   Checkpoint c;
   add_shards(c, "model.", fsdp.shards());
@@ -72,8 +74,7 @@ void save_sharded_checkpoint(const fs::path& folder, const FullyShardedDataParal
   write_shards(folder, c, group);
 }
 
-void load_sharded_checkpoint(const fs::path& folder, FullyShardedDataParallel& fsdp,
-                             optim::Optimizer& optimizer) {
+void load_sharded_checkpoint(const std::string& folder, FullyShardedDataParallel& fsdp, optim::Optimizer& optimizer) {
   const no_grad guard;
   const OwnElements own(folder, fsdp, optimizer);
   ShardJoiner joiner(folder, own);

@@ -103,7 +103,7 @@ void CommandLine::Impl::read_environment() {
   }
 }
 
-void CommandLine::Impl::read_file(const std::filesystem::path& file) {
+void CommandLine::Impl::read_file(const std::string& file) {
   for (const ConfigEntry& e : read_config_file(file)) {
     const std::string label = e.where + ": " + e.key;
     if (!e.section.empty() && e.section != "trainer")

@@ -65,12 +65,9 @@ CommandLine& CommandLine::add(const std::string& name, std::string& value, const
   return *this;
 }
 
-CommandLine& CommandLine::add(const std::string& name, std::filesystem::path& value, const std::string& help) {
-  impl_->add({.name = name,
-              .type = "PATH",
-              .help = help,
-              .take = [&value](const auto&, const auto& text) { value = text; },
-              .show = [&value] { return in_quotes(value.string()); }});
+CommandLine& CommandLine::add_path(const std::string& name, std::string& value, const std::string& help) {
+  add(name, value, help);
+  impl_->options.back().type = "PATH";
   return *this;
 }
 
@@ -269,7 +266,9 @@ CommandLine& CommandLine::add_trainer(TrainerConfig& config, const std::vector<s
       else if constexpr (std::same_as<T, std::optional<std::int64_t>>)
         add(name, value, f.help, f.min);
       else if constexpr (std::same_as<T, std::string>)
-        f.choices.empty() ? add(name, value, f.help) : add_choice(name, value, f.choices, f.help);
+        f.is_path           ? add_path(name, value, f.help)
+        : f.choices.empty() ? add(name, value, f.help)
+                            : add_choice(name, value, f.choices, f.help);
       else
         add(name, value, f.help);
     };

@@ -36,7 +36,7 @@ struct CommandLine::Impl {
   };
   Asked read_flags(int argc, const char* const* argv);
   void read_environment();
-  void read_file(const std::filesystem::path& file);
+  void read_file(const std::string& file);
   void give(Option& option, const std::string& label, const std::string& text) {
     if (!option.given) option.given = {label, text};
   }

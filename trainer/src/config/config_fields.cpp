@@ -51,7 +51,10 @@ const std::vector<ConfigField>& config_fields() {
 #include <levin/trainer/config/strategy_option_rows.h>
       {"use_distributed_sampler", &C::use_distributed_sampler, "Give every rank its share of the data"},
       {"sync_batchnorm", &C::sync_batchnorm, "Compute batch-norm statistics over all ranks"},
-      {"default_root_dir", &C::default_root_dir, "Folder for logs and checkpoints; the working directory if empty"},
+      {.name = "default_root_dir",
+       .member = &C::default_root_dir,
+       .help = "Folder for logs and checkpoints; the working directory if empty",
+       .is_path = true},
       {"log_every_n_steps", &C::log_every_n_steps, "Steps between rows of the log", 1},
       {"enable_checkpointing", &C::enable_checkpointing, "Save checkpoints"},
       {"checkpoint_every_n_steps", &C::checkpoint_every_n_steps, "Steps between additional checkpoints; 0 for none"},

@@ -15,11 +15,11 @@ using FieldOf = std::function<T&(TrainerConfig&)>;
 /// A field of TrainerConfig, or of the options of one strategy in it.
 class ConfigMember {
  public:
-  using Field = std::variant<FieldOf<std::int64_t>, FieldOf<std::optional<std::int64_t>>,
-                             FieldOf<std::optional<double>>, FieldOf<std::optional<Duration>>, FieldOf<bool>,
-                             FieldOf<std::optional<bool>>, FieldOf<std::string>, FieldOf<std::filesystem::path>,
-                             FieldOf<BatchLimit>, FieldOf<CheckInterval>, FieldOf<DeviceList>,
-                             FieldOf<ProfilerChoice>, FieldOf<LoggerChoice>>;
+  using Field =
+      std::variant<FieldOf<std::int64_t>, FieldOf<std::optional<std::int64_t>>, FieldOf<std::optional<double>>,
+                   FieldOf<std::optional<Duration>>, FieldOf<bool>, FieldOf<std::optional<bool>>, FieldOf<std::string>,
+                   FieldOf<BatchLimit>, FieldOf<CheckInterval>, FieldOf<DeviceList>, FieldOf<ProfilerChoice>,
+                   FieldOf<LoggerChoice>>;
 
   template <class T>
   ConfigMember(T TrainerConfig::* member)  // NOLINT: implicit, so that a row reads as one
@@ -40,6 +40,7 @@ struct ConfigField {
   std::int64_t min = 0;                ///< lower bound of an integer
   std::vector<std::string> choices{};  ///< allowed values of a text; empty for any
   bool counts = false;                 ///< the bare flag means 1
+  bool is_path = false;                ///< the text names a file or folder
 };
 
 /// All fields that can be given as text, in the order of TrainerConfig; excludes callbacks and loggers.

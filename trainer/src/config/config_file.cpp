@@ -51,14 +51,14 @@ std::string unquoted(const std::string& text, const std::string& where) {
 
 }  // namespace
 
-std::vector<ConfigEntry> read_config_file(const std::filesystem::path& file) {
+std::vector<ConfigEntry> read_config_file(const std::string& file) {
   std::istringstream in(io::read_text(file));
   std::vector<ConfigEntry> entries;
   std::string section;
   bool indented_section = false;  // a YAML section, which ends with its indentation
   int number = 0;
   for (std::string raw; std::getline(in, raw);) {
-    const std::string where = fmt::format("{}:{}", file.string(), ++number);
+    const std::string where = fmt::format("{}:{}", file, ++number);
     const bool indented = !raw.empty() && (raw[0] == ' ' || raw[0] == '\t');
     const std::string line = trimmed(without_comment(raw));
     if (line.empty() || line[0] == ';' || line == "---") continue;

@@ -1,7 +1,6 @@
 #pragma once
 // Reads option files.
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,6 @@ struct ConfigEntry {
 /// Reads lines `key = value` (TOML, INI) or `key: value` (YAML), with sections `[name]` or `name:` above indented
 /// lines, and comments after # (or ; at the start of a line). A value is on one line; lists are kept as text. Throws
 /// IoError if the file cannot be read, and UsageError with the line if it has none of these forms.
-std::vector<ConfigEntry> read_config_file(const std::filesystem::path& file);
+std::vector<ConfigEntry> read_config_file(const std::string& file);
 
 }  // namespace levin

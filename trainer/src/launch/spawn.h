@@ -24,7 +24,7 @@ struct SpawnCall {
   };
   Part part = Part::here;
   int number = 0;
-  std::filesystem::path result{};  ///< folder of the results, a checkpoint
+  std::string result{};  ///< folder of the results, a checkpoint
 };
 
 /// Returns the call that begins now and counts the calls of this process.

@@ -33,11 +33,11 @@ Checkpoint Trainer::Impl::spawn_result(const LevinModule& module) {
   c.values.put("metrics", metrics.state());
   c.values.set("val_batches", counts.val);
   c.values.set("test_batches", counts.test);
-  c.values.set("checkpoint", ckpt_path.string());
+  c.values.set("checkpoint", ckpt_path);
   return c;
 }
 
-void Trainer::Impl::take_result(LevinModule& module, Stage stage, const std::filesystem::path& folder) {
+void Trainer::Impl::take_result(LevinModule& module, Stage stage, const std::string& folder) {
   take_callbacks(module);
   Run run = make_run(module, stage);
   fabric.setup_module(module);

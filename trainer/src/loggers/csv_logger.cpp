@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <sstream>
 
 namespace levin {
@@ -85,10 +86,13 @@ void CSVLogger::save() {
       text += "," + (i < row.cells.size() ? row.cells[i] : std::string());
     text += '\n';
   }
-  if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
+  if (const std::filesystem::path file(file_); file.has_parent_path())
+    std::filesystem::create_directories(file.parent_path());
   io::write_file(file_, text);
 }
 
-CSVLogger::CSVLogger(std::filesystem::path file) : file_(std::move(file)) {}
+CSVLogger::CSVLogger(std::string file) : file_(std::move(file)) {}
+
+std::string CSVLogger::log_dir() const { return std::filesystem::path(file_).parent_path(); }
 
 }  // namespace levin

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 
 #include "src/loggers/json_values.h"
 #include "src/loggers/report/page.h"
@@ -265,6 +266,8 @@ void HtmlReport::log_curve(const LogCurve& c) {
   changed();
 }
 
+std::string HtmlReport::log_dir() const { return std::filesystem::path(options_.file).parent_path(); }
+
 void HtmlReport::resume(std::int64_t step) {
   auto fresh = std::make_unique<Data>();
   if (std::filesystem::exists(options_.file)) {
@@ -281,7 +284,8 @@ void HtmlReport::resume(std::int64_t step) {
 
 void HtmlReport::save() {
   if (!data_->unsaved) return;
-  if (options_.file.has_parent_path()) std::filesystem::create_directories(options_.file.parent_path());
+  if (const std::filesystem::path file(options_.file); file.has_parent_path())
+    std::filesystem::create_directories(file.parent_path());
   io::write_file(options_.file, report::page(options_.title, dumped(data_->to_json(options_))));
   data_->unsaved = false;
   data_->written = Clock::now();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "src/loggers/json_values.h"
 
@@ -32,7 +33,7 @@ nlohmann::json json_rows(const Tensor& matrix) {
 namespace {
 
 /// Appends all of `text` or, on failure, nothing.
-void append(const std::filesystem::path& file, const std::string& text) {
+void append(const std::string& file, const std::string& text) {
   std::error_code ignored;
   const auto before = std::filesystem::file_size(file, ignored);
   std::FILE* f = std::fopen(file.c_str(), "ab");
@@ -41,7 +42,7 @@ void append(const std::filesystem::path& file, const std::string& text) {
   const bool closed = f && std::fclose(f) == 0;
   if (written && closed) return;
   if (!ignored) std::filesystem::resize_file(file, before, ignored);
-  throw IoError(fmt::format("[log] {} could not be written: {}.", file.string(), std::strerror(reason)));
+  throw IoError(fmt::format("[log] {} could not be written: {}.", file, std::strerror(reason)));
 }
 
 }  // namespace
@@ -69,6 +70,8 @@ void JsonLinesLogger::log_confusion_matrix(const std::string& name, const Tensor
   pending_ += "\n";
 }
 
+std::string JsonLinesLogger::log_dir() const { return std::filesystem::path(file_).parent_path(); }
+
 void JsonLinesLogger::resume(std::int64_t step) {
   std::string kept;
   if (std::filesystem::exists(file_)) {
@@ -88,7 +91,8 @@ void JsonLinesLogger::resume(std::int64_t step) {
 
 void JsonLinesLogger::save() {
   if (pending_.empty()) return;
-  if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
+  if (const std::filesystem::path file(file_); file.has_parent_path())
+    std::filesystem::create_directories(file.parent_path());
   if (!started_) {
     io::write_file(file_, pending_);
     started_ = true;

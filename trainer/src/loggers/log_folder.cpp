@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 namespace levin {
 
@@ -11,8 +12,8 @@ std::string to_string(const Hyperparameter& value) {
   return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
 }
 
-std::filesystem::path LogFolder::settle() {
-  const auto root = save_dir / name;
+std::string LogFolder::settle() {
+  const auto root = std::filesystem::path(save_dir) / name;
   if (!version) {
     std::int64_t next = 0;
     if (std::filesystem::exists(root)) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 namespace levin {
 namespace {
@@ -86,7 +87,7 @@ bool LoggerChoice::has(const std::string& name) const { return std::ranges::find
 
 std::string LoggerChoice::text() const { return names_.empty() ? "none" : fmt::format("{}", fmt::join(names_, ",")); }
 
-std::vector<std::shared_ptr<Logger>> make_loggers(const LoggerChoice& choice, const std::filesystem::path& root) {
+std::vector<std::shared_ptr<Logger>> make_loggers(const LoggerChoice& choice, const std::string& root) {
   std::vector<std::shared_ptr<Logger>> out;
   for (const std::string& name : choice.names())
     out.push_back(std::ranges::find(kNamedLoggers, name, &NamedLogger::name)->make(root));

@@ -128,7 +128,7 @@ std::string TensorBoardLogger::version() const {
   return fmt::format("version_{}", *options_.folder.version);
 }
 
-std::filesystem::path TensorBoardLogger::log_dir() const { return options_.folder.settle(); }
+std::string TensorBoardLogger::log_dir() const { return options_.folder.settle(); }
 
 TensorBoardLogger::Events& TensorBoardLogger::events() {
   if (!events_) {

@@ -81,7 +81,7 @@ std::map<AdvancedProfiler::Key, AdvancedProfiler::Operation> AdvancedProfiler::o
   return gathered_->operations;
 }
 
-void AdvancedProfiler::setup(Stage stage, const std::filesystem::path& root) {
+void AdvancedProfiler::setup(Stage stage, const std::string& root) {
   SimpleProfiler::setup(stage, root);
   watch_.reset();
   gathered_->operations.clear();

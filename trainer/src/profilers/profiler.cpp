@@ -35,7 +35,7 @@ void ProfileScope::begin(std::string action, Phase phase) {
   profiler_->start(action_, phase);
 }
 
-ProfilerGuard::ProfilerGuard(Profiler* profiler, Stage stage, const std::filesystem::path& root)
+ProfilerGuard::ProfilerGuard(Profiler* profiler, Stage stage, const std::string& root)
     : profiler_(profiler), former_(detail::current_profiler), stage_(stage) {
   if (!profiler_) return;
   profiler_->setup(stage, root);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "src/profilers/stage_file.h"
 
@@ -24,7 +25,7 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 
 SimpleProfiler::SimpleProfiler(SimpleProfilerOptions options) : options_(std::move(options)) {}
 
-void SimpleProfiler::setup(Stage stage, const std::filesystem::path& root) {
+void SimpleProfiler::setup(Stage stage, const std::string& root) {
   stage_ = stage;
   root_ = root;
   records_.clear();
@@ -82,7 +83,7 @@ void SimpleProfiler::teardown(Stage stage) {
     std::fflush(options_.out);
     return;
   }
-  const auto file = stage_file(root_ / options_.filename, stage);
+  const auto file = stage_file(std::filesystem::path(root_) / options_.filename, stage);
   std::filesystem::create_directories(file.parent_path());
   io::write_file(file, summary());
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <thread>
 
 #include "src/profilers/operation_watch.h"
@@ -60,9 +61,9 @@ struct TraceProfiler::Data final : OperationSink {
 TraceProfiler::TraceProfiler(TraceProfilerOptions options) : data_(std::make_unique<Data>(std::move(options))) {}
 TraceProfiler::~TraceProfiler() = default;
 
-void TraceProfiler::setup(Stage stage, const std::filesystem::path& root) {
+void TraceProfiler::setup(Stage stage, const std::string& root) {
   data_->watch.reset();
-  data_->file = stage_file(root / data_->options.filename, stage);
+  data_->file = stage_file(std::filesystem::path(root) / data_->options.filename, stage);
   data_->events.clear();
   data_->open.clear();
   data_->left_out = 0;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -16,30 +15,30 @@ using Bytes = std::vector<std::byte>;
 
 /// Writes to a temporary name beside `path`, syncs, renames over it, and syncs the folder. On failure (a full disk, no
 /// permission) throws IoError naming path and reason; the old file is untouched and the temporary one is removed.
-void write_file(const std::filesystem::path& path, std::span<const std::byte> data);
-void write_file(const std::filesystem::path& path, const std::string& text);
+void write_file(const std::string& path, std::span<const std::byte> data);
+void write_file(const std::string& path, const std::string& text);
 
 /// Writes a whole folder in the same way: `fill` writes files into a temporary folder, which then replaces `path`.
 /// A crash in between leaves the old or the new folder, under its name or with the suffix ".old", which
 /// `recover_folder` renames back.
-void write_folder(const std::filesystem::path& path, const std::function<void(const std::filesystem::path&)>& fill);
+void write_folder(const std::string& path, const std::function<void(const std::string&)>& fill);
 /// Cleans up after a crash inside write_folder: renames "<path>.old" back if `path` is missing, and removes temporary
 /// folders.
-void recover_folder(const std::filesystem::path& path);
+void recover_folder(const std::string& path);
 
 /// Removes a folder atomically: a crash in between leaves it complete, or a temporary folder for remove_strays().
 /// Throws IoError.
-void remove_folder(const std::filesystem::path& path);
+void remove_folder(const std::string& path);
 /// Removes the files and folders in `folder` that ended processes left partly written or partly removed; returns their
 /// number.
-int remove_strays(const std::filesystem::path& folder);
+int remove_strays(const std::string& folder);
 
 /// Makes `link` a symbolic link to `target` (a relative name) by an atomic rename.
-void write_pointer(const std::filesystem::path& link, const std::string& target);
+void write_pointer(const std::string& link, const std::string& target);
 
 /// Returns the contents of the file; throws IoError with the reason.
-Bytes read_file(const std::filesystem::path& path);
-std::string read_text(const std::filesystem::path& path);
+Bytes read_file(const std::string& path);
+std::string read_text(const std::string& path);
 
 /// Decompresses gzip data (any number of members). Throws IoError that names `what` when the data is damaged or
 /// truncated, or when the result would exceed `limit` bytes.

@@ -27,9 +27,9 @@ class BytePairTokenizer {
   static BytePairTokenizer train(std::span<const std::string> texts, const BytePairOptions& options = {});
   /// Reads GPT-2's two files, which Hugging Face's tokenizers write as well. A token of vocab.json that is neither a
   /// byte nor the result of a merge is special. Throws IoError for files that do not fit together.
-  static BytePairTokenizer load(const std::filesystem::path& vocab_json, const std::filesystem::path& merges_txt);
+  static BytePairTokenizer load(const std::string& vocab_json, const std::string& merges_txt);
   /// Writes vocab.json and merges.txt into a folder, which is created if necessary.
-  void save(const std::filesystem::path& folder) const;
+  void save(const std::string& folder) const;
 
   /// Returns the numbers of a text's tokens. A special token that occurs in the text becomes its own number.
   std::vector<int64_t> encode(std::string_view text) const;

@@ -4,7 +4,7 @@
 
 #include <levin/data/dataset.h>
 
-#include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace levin::data {
@@ -18,7 +18,7 @@ class Cifar10 final : public ImageDataset {
   /// `dir` holds data_batch_1.bin to data_batch_5.bin and test_batch.bin (or a folder cifar-10-batches-bin with them).
   /// `augment` changes the (3, 32, 32) bytes. Throws ValueError for a split other than "train" and "test", IoError for
   /// a missing or damaged file.
-  Cifar10(std::string_view split, const std::filesystem::path& dir, Transform augment = {});
+  Cifar10(std::string_view split, const std::string& dir, Transform augment = {});
 };
 
 /// CIFAR-100: 100 classes, read from train.bin and test.bin (or from a folder cifar-100-binary with them). Images and
@@ -29,7 +29,7 @@ class Cifar100 final : public ImageDataset {
   static constexpr float kMean[] = {0.5071f, 0.4865f, 0.4409f};
   static constexpr float kStd[] = {0.2673f, 0.2564f, 0.2762f};
   /// With `coarse`, labels are the 20 superclasses, instead of the 100 classes.
-  Cifar100(std::string_view split, const std::filesystem::path& dir, Transform augment = {}, bool coarse = false);
+  Cifar100(std::string_view split, const std::string& dir, Transform augment = {}, bool coarse = false);
 };
 
 }  // namespace levin::data

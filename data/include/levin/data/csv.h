@@ -3,7 +3,6 @@
 
 #include <levin/data/dataset.h>
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +49,7 @@ class CsvTable {
 /// Throws IoError, which begins with `name` or the path, for a missing file or a table without rows, and with the line
 /// if rows have different numbers of cells, a quote stays open, or a column's name occurs twice.
 CsvTable parse_csv(std::string_view text, const CsvOptions& options = {}, const std::string& name = "csv");
-CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
+CsvTable read_csv(const std::string& path, const CsvOptions& options = {});
 
 /// Options of a dataset whose samples are the feature columns, f32 (C), and the target (): an int64 class, or f32 for
 /// regression.
@@ -62,6 +61,6 @@ struct CsvDatasetOptions {
 };
 /// Reads a table as a dataset. Throws IoError as read_csv, and for a table without rows; ValueError for a column that
 /// is missing or a feature that is not a number.
-TensorDataset csv_dataset(const std::filesystem::path& path, const CsvDatasetOptions& options = {});
+TensorDataset csv_dataset(const std::string& path, const CsvDatasetOptions& options = {});
 
 }  // namespace levin::data

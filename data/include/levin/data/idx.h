@@ -4,12 +4,12 @@
 
 #include <levin/core/tensor.h>
 
-#include <filesystem>
+#include <string>
 
 namespace levin::data {
 
 /// Reads a file, plain or gzip (told apart by its first bytes). The tensor has the file's type: uint8, int8, int16,
 /// int32, f32 or f64. Throws IoError for a missing file, a wrong magic number, and too few or too many bytes.
-Tensor read_idx(const std::filesystem::path& path);
+Tensor read_idx(const std::string& path);
 
 }  // namespace levin::data

@@ -4,7 +4,6 @@
 
 #include <levin/data/dataset.h>
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +19,7 @@ class FashionMnist final : public ImageDataset {
   /// `split` is "train" or "test"; `augment` changes the (1, 28, 28) bytes, e.g. Compose{RandomCrop(28, 2),
   /// RandomHorizontalFlip()}. Throws ValueError for another split, and IoError for a missing file, with the package to
   /// install, or a damaged one.
-  explicit FashionMnist(std::string_view split, const std::filesystem::path& dir = kFashionMnistDir,
-                        Transform augment = {});
+  explicit FashionMnist(std::string_view split, const std::string& dir = kFashionMnistDir, Transform augment = {});
   /// Names of the labels 0 to 9, as in torchvision: "T-shirt/top", "Trouser", ...
   static const std::vector<std::string>& classes();
 };
@@ -30,7 +28,7 @@ class FashionMnist final : public ImageDataset {
 class Mnist final : public ImageDataset {
  public:
   /// `dir` holds files of the same names as Fashion-MNIST's. `split`, `augment` and errors are as of FashionMnist.
-  Mnist(std::string_view split, const std::filesystem::path& dir, Transform augment = {});
+  Mnist(std::string_view split, const std::string& dir, Transform augment = {});
 };
 
 }  // namespace levin::data

@@ -3,7 +3,6 @@
 
 #include <levin/data/dataset.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -38,7 +37,7 @@ class InMemoryDataset final : public Dataset {
 class MmapDataset final : public Dataset {
  public:
   /// Throws IoError for a missing or damaged file, and if the files have different numbers of rows.
-  explicit MmapDataset(const std::filesystem::path& folder);
+  explicit MmapDataset(const std::string& folder);
   int64_t size() const override { return rows_.size(); }
   Sample get(int64_t index, Generator& rng) const override { return rows_.get(index, rng); }
   Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override {
@@ -47,7 +46,7 @@ class MmapDataset final : public Dataset {
 
   /// Writes a dataset as such a folder, atomically. Throws ShapeError if samples differ in shape, ValueError if they
   /// are dictionaries or nested lists, and IoError if the disk is full.
-  static void write(const std::filesystem::path& folder, const DatasetPtr& dataset, int num_workers = 0);
+  static void write(const std::string& folder, const DatasetPtr& dataset, int num_workers = 0);
 
  private:
   TensorDataset rows_;

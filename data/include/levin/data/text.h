@@ -3,7 +3,6 @@
 
 #include <levin/data/dataset.h>
 
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -54,9 +53,9 @@ class Vocabulary {
   Tokens decode(std::span<const int64_t> numbers) const;
 
   /// Writes one token per line, atomically; line ends and backslashes in tokens are written as `\n`, `\r` and `\\`.
-  void save(const std::filesystem::path& path) const;
+  void save(const std::string& path) const;
   /// Reads a file that save() wrote. Throws IoError if it is missing, or has a repeated token or an unknown escape.
-  static Vocabulary load(const std::filesystem::path& path);
+  static Vocabulary load(const std::string& path);
 
  private:
   Tokens tokens_;
@@ -109,8 +108,7 @@ enum class TokenType { uint16, uint32 };
 
 /// Writes tokens as raw little-endian integers without a header, as many language-model programs keep them. Throws
 /// ValueError for a token that the type cannot hold.
-void write_tokens(const std::filesystem::path& path, std::span<const int64_t> tokens,
-                  TokenType type = TokenType::uint16);
+void write_tokens(const std::string& path, std::span<const int64_t> tokens, TokenType type = TokenType::uint16);
 
 /// The samples of TokenBlockDataset from such a file, which is mapped into memory: pages are read on first use, and
 /// processes share them. The file must not be shortened while the dataset lives.
@@ -118,8 +116,7 @@ class TokenFileDataset final : public Dataset {
  public:
   /// `stride` 0 means block_size. Throws IoError for a file that is missing or holds a part of a token, ValueError when
   /// it has block_size tokens or less.
-  TokenFileDataset(const std::filesystem::path& path, int64_t block_size, int64_t stride = 0,
-                   TokenType type = TokenType::uint16);
+  TokenFileDataset(const std::string& path, int64_t block_size, int64_t stride = 0, TokenType type = TokenType::uint16);
   int64_t size() const override { return (tokens_ - block_ - 1) / stride_ + 1; }
   Sample get(int64_t index, Generator& rng) const override;
   /// Number of tokens in the file.
@@ -133,6 +130,6 @@ class TokenFileDataset final : public Dataset {
 };
 
 /// Reads the lines of a text file, without line ends. Throws IoError.
-std::vector<std::string> read_lines(const std::filesystem::path& path);
+std::vector<std::string> read_lines(const std::string& path);
 
 }  // namespace levin::data

@@ -6,7 +6,6 @@
 #include <levin/distributed/error.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,7 +98,7 @@ class TcpStore final : public Store {
 class FileStore final : public Store {
  public:
   /// Opens the file, which is created if absent; `timeout` is that of waits. Throws StoreError if it cannot be written.
-  explicit FileStore(std::filesystem::path path, Duration timeout = kDefaultTimeout);
+  explicit FileStore(std::string path, Duration timeout = kDefaultTimeout);
   ~FileStore() override;
   FileStore(const FileStore&) = delete;
   FileStore& operator=(const FileStore&) = delete;
@@ -115,7 +114,7 @@ class FileStore final : public Store {
 
  private:
   class Table;
-  std::filesystem::path path_;
+  std::string path_;
 };
 
 /// Prepends "<prefix>/" to all keys of another store, so that the keys of different users do not collide.

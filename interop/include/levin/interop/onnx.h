@@ -27,13 +27,13 @@ struct OnnxExportOptions {
 /// programs see PyTorch's. The forward pass runs with these inputs, and for a dynamic batch with two other batch sizes:
 /// sizes that differ become functions of the batch size. Control flow is that of these runs. Throws ValueError that
 /// names the operation if ONNX has no operator for it, or if the runs differ in more than sizes.
-void export_onnx(nn::Module& module, const std::vector<Tensor>& example_inputs, const std::filesystem::path& path,
+void export_onnx(nn::Module& module, const std::vector<Tensor>& example_inputs, const std::string& path,
                  const OnnxExportOptions& options = {});
 
 /// The same for any function of tensors that calls the module, such as one with other arguments than forward's.
 using OnnxForward = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 void export_onnx(nn::Module& module, const OnnxForward& forward, const std::vector<Tensor>& example_inputs,
-                 const std::filesystem::path& path, const OnnxExportOptions& options = {});
+                 const std::string& path, const OnnxExportOptions& options = {});
 /// Returns the bytes of the file.
 io::Bytes encode_onnx(nn::Module& module, const OnnxForward& forward, const std::vector<Tensor>& example_inputs,
                       const OnnxExportOptions& options = {});
@@ -65,6 +65,6 @@ class OnnxModel : public nn::Layer<OnnxModel> {
 
 /// Reads an ONNX file. Throws IoError with one sentence for a file that is damaged or has its data in other files, and
 /// for one with operators that are not supported, all of which are named.
-OnnxModel load_onnx(const std::filesystem::path& path);
+OnnxModel load_onnx(const std::string& path);
 
 }  // namespace levin::interop

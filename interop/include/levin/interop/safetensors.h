@@ -35,9 +35,9 @@ io::Bytes encode_safetensors(const StateDict& tensors, const std::map<std::strin
 Safetensors decode_safetensors(std::span<const std::byte> data, const std::string& what);
 
 /// Writes the file atomically (io::write_file). Throws as encode_safetensors, and IoError if it cannot be written.
-void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
+void save_safetensors(const std::string& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 /// Reads a file. Throws IoError for a missing or malformed one, see decode_safetensors.
-Safetensors load_safetensors(const std::filesystem::path& path, const SafetensorsOptions& options = {});
+Safetensors load_safetensors(const std::string& path, const SafetensorsOptions& options = {});
 
 }  // namespace levin::interop

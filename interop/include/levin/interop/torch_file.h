@@ -6,7 +6,6 @@
 #include <levin/core/state_dict.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <iosfwd>
 #include <limits>
 #include <memory>
@@ -77,7 +76,7 @@ class TorchValue {
   }
 
  private:
-  friend TorchValue load_torch(const std::filesystem::path& path, const LoadTorchOptions& options);
+  friend TorchValue load_torch(const std::string& path, const LoadTorchOptions& options);
   friend std::string to_string(const TorchValue& value);
   TorchValue(std::shared_ptr<const detail::PickleDocument> document, std::uint32_t node, std::string path);
 
@@ -116,11 +115,11 @@ struct LoadTorchOptions {
 /// their strides, those that shared memory share it again, and parameters require grad. Throws IoError for a missing or
 /// damaged file, for the formats before PyTorch 1.6, for TorchScript, and for a class or function that is not allowed,
 /// which it names.
-TorchValue load_torch(const std::filesystem::path& path, const LoadTorchOptions& options = {});
+TorchValue load_torch(const std::string& path, const LoadTorchOptions& options = {});
 
 /// Writes a file that torch.load(path, weights_only=True) reads as a dictionary, atomically. Contiguous entries that
 /// have the same elements, as tied weights do, share memory there too. Throws ValueError for an undefined tensor, a
 /// name that occurs twice, and more than 4 GiB.
-void save_torch(const std::filesystem::path& path, const StateDict& tensors);
+void save_torch(const std::string& path, const StateDict& tensors);
 
 }  // namespace levin::interop

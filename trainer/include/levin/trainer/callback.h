@@ -51,7 +51,7 @@ struct RunContext {
   std::int64_t eval_batches = 0;         ///< batches of the current evaluation over all its loaders; -1 if unknown
   std::int64_t eval_batches_done = 0;    ///< those of them that are finished; in on_*_batch_end including this one
   std::int64_t max_epochs = 0;           ///< -1 for no limit
-  std::filesystem::path root_dir{};      ///< directory for the run's files
+  std::string root_dir{};                ///< directory for the run's files
   std::vector<double> learning_rates{};  ///< one per parameter group, over all optimizers in order
   Tensor prediction{};                   ///< return value of predict_step, in on_predict_batch_end
 
@@ -102,7 +102,7 @@ struct CheckpointAction {
   /// Writes a checkpoint folder, sets a pointer to one, or removes a folder or a pointer.
   enum class Kind { save, point, remove };
   Kind kind = Kind::save;        ///< the action
-  std::filesystem::path path{};  ///< the folder, or the pointer's own name for `point`
+  std::string path{};            ///< the folder, or the pointer's own name for `point`
   std::string target{};          ///< the folder that the pointer names, for `point`
   bool weights_only = false;     ///< for `save`: leaves out the state of training
 };
@@ -125,11 +125,11 @@ class CheckpointPolicy : public Callback {
   virtual bool continues_on_error() const { return false; }
   /// Returns the checkpoint from which a fit without ckpt_path resumes; empty to start from scratch. Called after
   /// setup.
-  virtual std::filesystem::path resume_from() const { return {}; }
+  virtual std::string resume_from() const { return {}; }
   /// Returns the folder that "best" or "last" refers to; empty if there is none.
-  virtual std::filesystem::path find(const std::string& which) const = 0;
+  virtual std::string find(const std::string& which) const = 0;
   /// Returns the directory of its folders and pointers; known after setup.
-  virtual std::filesystem::path directory() const = 0;
+  virtual std::string directory() const = 0;
 };
 
 }  // namespace levin

@@ -8,8 +8,8 @@
 
 #include <concepts>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace levin {
@@ -101,7 +101,7 @@ struct FashionMnistOptions {
   std::int64_t num_val = 5000;                   ///< training images held out for validation, chosen by seed
   std::uint64_t seed = 0;                        ///< seed of the held-out images and of the order
   int num_workers = 0;                           ///< threads of each loader that load ahead; 0 loads in the caller
-  std::filesystem::path dir = kFashionMnistDir;  ///< folder of the IDX files
+  std::string dir = kFashionMnistDir;            ///< folder of the IDX files
 };
 
 /// Fashion-MNIST for fit and test: shuffled training images, held-out images for validation, and the test set. Reads

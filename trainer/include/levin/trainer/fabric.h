@@ -191,15 +191,15 @@ class Fabric {
 
   /// Writes a checkpoint folder: weights, the optimizers and schedulers that were set up, the generator, and `values`.
   /// If replicas differ, saves the average of their weights. Throws IoError.
-  void save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values = {});
+  void save(const std::string& folder, const nn::Module& module, const StateMap& values = {});
   /// Restores a checkpoint and returns `values`. Weights of another floating dtype are converted to the module's, with
   /// a warning. Throws IoError or StateError.
-  StateMap load(const std::filesystem::path& folder, nn::Module& module);
+  StateMap load(const std::string& folder, nn::Module& module);
 
   /// Loads the weights of any safetensors file into a module. With `strict` = false, names that only one of the two has
   /// are skipped and reported. The report also names weights of another floating dtype, which are converted to the
   /// module's. Throws IoError if the file cannot be read and StateError if the weights do not fit.
-  nn::LoadReport load_raw(const std::filesystem::path& file, nn::Module& module, bool strict = true);
+  nn::LoadReport load_raw(const std::string& file, nn::Module& module, bool strict = true);
 
   /// Device of this process.
   Device device() const { return strategy_->device(); }

@@ -66,7 +66,7 @@ class Trainer {
   /// Saves the state of the running or last fit, so that another can resume from it, or its weights only. When called
   /// in a hook, it contains the finished work: an unfinished batch or validation is repeated. Throws UsageError before
   /// any fit, and IoError.
-  void save_checkpoint(const std::filesystem::path& path, bool weights_only = false);
+  void save_checkpoint(const std::string& path, bool weights_only = false);
 
   /// The configuration, in which barebones has already switched off what it excludes.
   const TrainerConfig& config() const;
@@ -106,9 +106,9 @@ class Trainer {
   /// Token that ends the run after the current step; thread-safe.
   StopToken& stop_token();
   /// Checkpoint from which this or the last run loaded its weights; empty if none.
-  const std::filesystem::path& ckpt_path() const;
+  const std::string& ckpt_path() const;
   /// Folder that "best" or "last" refers to; empty if there is none.
-  std::filesystem::path checkpoint_path(const std::string& which) const;
+  std::string checkpoint_path(const std::string& which) const;
 
  private:
   struct Impl;

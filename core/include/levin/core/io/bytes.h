@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,10 +16,10 @@ struct FileBytes {
 };
 
 /// Reads the whole file. Throws IoError.
-FileBytes read_bytes(const std::filesystem::path& path);
+FileBytes read_bytes(const std::string& path);
 /// Maps the file: its pages are read on first use and shared between processes, and written ones become private copies.
 /// The file must not be shortened while it is mapped. Throws IoError.
-FileBytes map_bytes(const std::filesystem::path& path);
+FileBytes map_bytes(const std::string& path);
 
 /// Reads an unsigned little-endian number of T's width; the caller has checked the bounds.
 template <class T>

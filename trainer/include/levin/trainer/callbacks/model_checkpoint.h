@@ -7,7 +7,7 @@ namespace levin {
 
 /// Options of ModelCheckpoint, with Lightning's names.
 struct ModelCheckpointOptions {
-  std::filesystem::path dirpath{};                ///< <default_root_dir>/checkpoints when empty
+  std::string dirpath{};                          ///< <default_root_dir>/checkpoints when empty
   std::string filename = "{epoch}-{step}";        ///< e.g. "{epoch:02d}-{val_loss:.2f}"; an unknown metric counts as 0
   std::string monitor{};                          ///< if empty, the newest checkpoints count as the best
   Mode mode = Mode::min;                          ///< NaN is the worst value in either mode
@@ -36,16 +36,16 @@ class ModelCheckpoint : public CheckpointPolicy {
   explicit ModelCheckpoint(CheckpointPlan plan, const ModelCheckpointOptions& options = {});
 
   /// Best checkpoint of the first rule with a monitor, or else of the first rule; empty before the first save.
-  std::filesystem::path best_model_path() const { return find("best"); }
+  std::string best_model_path() const { return find("best"); }
   /// Newest checkpoint, if the plan keeps one as `last`; empty before the first save.
-  std::filesystem::path last_model_path() const { return find("last"); }
+  std::string last_model_path() const { return find("last"); }
   /// Monitored value of the best checkpoint, and when a rule was last due; empty without a monitor.
   std::optional<double> best_model_score() const;
   std::optional<double> current_score() const { return current_score_; }
   /// Checkpoints that this rule keeps and their monitored values, the best first.
-  std::vector<std::pair<std::filesystem::path, double>> best_k_models() const;
+  std::vector<std::pair<std::string, double>> best_k_models() const;
   /// Checkpoint that will be removed next; empty while fewer than k are kept.
-  std::filesystem::path kth_best_model_path() const;
+  std::string kth_best_model_path() const;
   std::optional<double> kth_value() const;  ///< its monitored value
 
   /// Describes the plan in plain sentences.
@@ -63,8 +63,8 @@ class ModelCheckpoint : public CheckpointPolicy {
   std::vector<CheckpointAction> decide_interrupted(RunContext& run) override;
   std::vector<CheckpointAction> decide_exception(RunContext& run) override;
   bool continues_on_error() const override { return options_.continue_on_error; }
-  std::filesystem::path find(const std::string& which) const override;
-  std::filesystem::path directory() const override { return dir_; }
+  std::string find(const std::string& which) const override;
+  std::string directory() const override { return dir_; }
 
  private:
   struct Kept {
@@ -90,7 +90,7 @@ class ModelCheckpoint : public CheckpointPolicy {
 
   CheckpointPlan plan_;
   ModelCheckpointOptions options_;
-  std::filesystem::path dir_, best_elsewhere_;
+  std::string dir_, best_elsewhere_;
   std::vector<Rule> rules_;
   std::string last_;  // target of the pointer `last`
   std::optional<double> current_score_;

@@ -10,10 +10,10 @@ namespace levin {
 class OnExceptionCheckpoint : public CheckpointPolicy {
  public:
   /// `dirpath` defaults to <default_root_dir>/checkpoints. Throws UsageError if `filename` is not a valid folder name.
-  explicit OnExceptionCheckpoint(std::filesystem::path dirpath = {}, std::string filename = "on_exception");
+  explicit OnExceptionCheckpoint(std::string dirpath = {}, std::string filename = "on_exception");
 
   /// Folder of the checkpoint; its directory is known after setup.
-  std::filesystem::path path() const { return dir_ / filename_; }
+  std::string path() const;
   std::string state_key() const override { return "OnExceptionCheckpoint"; }
   void setup(RunContext& run) override;
   bool due(const RunContext&, SavePoint) override { return false; }
@@ -21,12 +21,12 @@ class OnExceptionCheckpoint : public CheckpointPolicy {
   std::vector<CheckpointAction> decide_interrupted(RunContext&) override;
   std::vector<CheckpointAction> decide_exception(RunContext&) override;
   std::vector<CheckpointAction> decide_finished(RunContext&) override;
-  std::filesystem::path resume_from() const override;
-  std::filesystem::path find(const std::string&) const override { return {}; }
-  std::filesystem::path directory() const override { return dir_; }
+  std::string resume_from() const override;
+  std::string find(const std::string&) const override { return {}; }
+  std::string directory() const override { return dir_; }
 
  private:
-  std::filesystem::path dirpath_, dir_;
+  std::string dirpath_, dir_;
   std::string filename_;
 };
 

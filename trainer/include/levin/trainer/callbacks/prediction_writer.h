@@ -33,13 +33,13 @@ class BasePredictionWriter : public Callback {
 class PredictionWriter : public BasePredictionWriter {
  public:
   /// Throws UsageError if `output_dir` is empty. The folder is created when predict begins; IoError if that fails.
-  explicit PredictionWriter(std::filesystem::path output_dir, WriteInterval interval = WriteInterval::batch);
+  explicit PredictionWriter(std::string output_dir, WriteInterval interval = WriteInterval::batch);
   void setup(RunContext& run) override;
   void write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch& batch, int index) override;
   void write_on_epoch_end(RunContext& run, const Predictions& predictions) override;
 
  private:
-  std::filesystem::path dir_;
+  std::string dir_;
 };
 
 }  // namespace levin

@@ -28,7 +28,7 @@ struct SpikeDetectionOptions {
   std::int64_t warmup = 1;                       ///< number of batches at the start of each epoch that are not checked
   std::optional<double> atol{};                  ///< minimum absolute distance from the average; not checked if empty
   std::optional<double> rtol = 2.0;              ///< minimum distance from the average, relative to it
-  std::filesystem::path exclude_batches_path{};  ///< a .json file, or a folder for skip_batches.json; root_dir if empty
+  std::string exclude_batches_path{};            ///< a .json file, or a folder for skip_batches.json; root_dir if empty
   bool finite_only = true;                       ///< treat NaN and infinity as spikes
 };
 
@@ -54,7 +54,7 @@ class SpikeDetection : public Callback {
   [[noreturn]] void report(const RunContext& run, int index, double loss);
 
   SpikeDetectionOptions options_;
-  std::filesystem::path file_;
+  std::string file_;
   std::deque<double> losses_;  // most recent losses that were not spikes
   double last_ = 0;
   std::vector<std::int64_t> bad_batches_;

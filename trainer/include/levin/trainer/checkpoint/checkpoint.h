@@ -11,7 +11,7 @@
 #include <levin/core/state_map.h>
 #include <levin/distributed/shard.h>
 
-#include <filesystem>
+#include <string>
 
 namespace levin {
 
@@ -44,17 +44,17 @@ EncodedCheckpoint encode_checkpoint(const Checkpoint& checkpoint);
 
 /// Writes the folder atomically: after a failure (IoError with the folder and its size) the previous folder of that
 /// name is intact.
-void write_checkpoint(const std::filesystem::path& folder, const EncodedCheckpoint& checkpoint);
-void write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+void write_checkpoint(const std::string& folder, const EncodedCheckpoint& checkpoint);
+void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint);
 
 /// Reads a folder, or the target of the pointer `last`. Shards are merged into full tensors. Throws IoError if a file
 /// is missing or damaged (sizes and checksums are verified first) and StateError if a newer version wrote it.
-Checkpoint read_checkpoint(const std::filesystem::path& folder);
+Checkpoint read_checkpoint(const std::string& folder);
 
 /// Removes a checkpoint or a pointer to one; leaves anything else alone. Throws IoError.
-void remove_checkpoint(const std::filesystem::path& folder);
+void remove_checkpoint(const std::string& folder);
 
 /// Cleans up a folder of checkpoints after a process was killed while saving.
-void recover_checkpoints(const std::filesystem::path& directory);
+void recover_checkpoints(const std::string& directory);
 
 }  // namespace levin

@@ -13,7 +13,7 @@ namespace levin {
 namespace detail {
 /// Calls on_load_checkpoint, then loads the weights; throws StateError with the folder if they do not fit.
 void load_checkpoint(nn::Module& module, const Checkpoint& checkpoint, const nn::LoadOptions& options,
-                     const std::filesystem::path& folder);
+                     const std::string& folder);
 /// Formats "not in the checkpoint: ...; not in this network: ...; converted ..."; empty if all names and dtypes match.
 std::string describe(const nn::LoadReport& report);
 }  // namespace detail
@@ -28,8 +28,7 @@ std::string describe(const nn::LoadReport& report);
 /// another floating dtype are converted to the network's, with a warning. Consumes no random numbers. Throws IoError
 /// and StateError as read_checkpoint does, and StateError if the weights do not fit.
 template <std::derived_from<nn::Module> Net, class... A>
-std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, const nn::LoadOptions& options,
-                                          A&&... arguments) {
+std::unique_ptr<Net> load_from_checkpoint(const std::string& folder, const nn::LoadOptions& options, A&&... arguments) {
   const Checkpoint checkpoint = read_checkpoint(folder);
   std::unique_ptr<Net> net;
   {
@@ -46,8 +45,8 @@ std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, c
 
 /// As above, with the default LoadOptions.
 template <std::derived_from<nn::Module> Net, class... A>
-  requires(!std::same_as<std::remove_cvref_t<A>, nn::LoadOptions> && ...)
-std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, A&&... arguments) {
+requires(!std::same_as<std::remove_cvref_t<A>, nn::LoadOptions> &&
+         ...) std::unique_ptr<Net> load_from_checkpoint(const std::string& folder, A&&... arguments) {
   return load_from_checkpoint<Net>(folder, nn::LoadOptions{}, std::forward<A>(arguments)...);
 }
 

@@ -6,19 +6,19 @@
 
 #include <levin/distributed/fsdp.h>
 
-#include <filesystem>
+#include <string>
 
 namespace levin {
 
 /// Collective: all ranks of the group must call it and share one file system. The folder appears atomically when all
 /// files are written; if a rank cannot write its file, all ranks throw IoError and the previous folder is intact.
-void save_sharded_checkpoint(const std::filesystem::path& folder, const distributed::FullyShardedDataParallel& fsdp,
+void save_sharded_checkpoint(const std::string& folder, const distributed::FullyShardedDataParallel& fsdp,
                              const optim::Optimizer& optimizer, distributed::ProcessGroup& group);
 
 /// Loads this rank's shards, for any number of saving ranks and any division of modules into units. Holds one file in
 /// memory at a time and communicates with no other rank. Throws IoError if files are missing or damaged and StateError
 /// if they belong to another network.
-void load_sharded_checkpoint(const std::filesystem::path& folder, distributed::FullyShardedDataParallel& fsdp,
+void load_sharded_checkpoint(const std::string& folder, distributed::FullyShardedDataParallel& fsdp,
                              optim::Optimizer& optimizer);
 
 }  // namespace levin

@@ -4,8 +4,8 @@
 #include <levin/core/owned_ptr.h>
 #include <levin/trainer/config/config.h>
 
-#include <filesystem>
 #include <functional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -26,7 +26,6 @@ class CommandLine {
   /// Adds the option --<name>, whose text parse() converts to `value`; its present value is the default. `value` must
   /// outlive this object. Integers below `min` are refused.
   CommandLine& add(const std::string& name, std::string& value, const std::string& help);
-  CommandLine& add(const std::string& name, std::filesystem::path& value, const std::string& help);
   CommandLine& add(const std::string& name, std::int64_t& value, const std::string& help, std::int64_t min = 0);
   CommandLine& add(const std::string& name, int& value, const std::string& help, int min = 0);
   CommandLine& add(const std::string& name, double& value, const std::string& help);
@@ -64,6 +63,8 @@ class CommandLine {
   CommandLine& add_flag(const std::string& name, std::optional<bool>& value, const std::string& help);
   /// Adds a number for which the bare flag and "true" mean 1, "false" means 0.
   CommandLine& add_count(const std::string& name, std::int64_t& value, const std::string& help);
+  /// Adds the name of a file or folder; --help shows PATH as its value.
+  CommandLine& add_path(const std::string& name, std::string& value, const std::string& help);
   /// Adds an option with a fixed set of values.
   CommandLine& add_choice(const std::string& name, std::string& value, const std::vector<std::string>& choices,
                           const std::string& help);

@@ -5,9 +5,9 @@
 #include <levin/trainer/config/strategy_config.h>
 
 #include <concepts>
-#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace levin {
@@ -120,7 +120,7 @@ struct TrainerConfig {
   bool sync_batchnorm = false;          ///< compute batch-norm statistics over all ranks
 
   // Output
-  std::filesystem::path default_root_dir{};   ///< the working directory if empty
+  std::string default_root_dir{};             ///< the working directory if empty
   std::int64_t log_every_n_steps = 50;        ///< steps between two records of the step's values
   bool enable_checkpointing = true;           ///< add a ModelCheckpoint if there is none
   std::int64_t checkpoint_every_n_steps = 0;  ///< add one that saves the newest state at this interval; 0 for none

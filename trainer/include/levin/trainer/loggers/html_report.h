@@ -9,7 +9,7 @@ namespace levin {
 
 /// Options of HtmlReport.
 struct HtmlReportOptions {
-  std::filesystem::path file = "report.html";  ///< the page
+  std::string file = "report.html";            ///< the page
   std::string title = "Training run";          ///< its heading
   double interval = 10;                        ///< seconds between two writes while values arrive
   std::size_t max_points = 4000;               ///< per curve; beyond it, neighbours are merged into their extremes
@@ -38,7 +38,7 @@ class HtmlReport : public Logger {
   void resume(std::int64_t step) override;
   void save() override;
   void finalize(RunStatus status) override;
-  std::filesystem::path log_dir() const override { return options_.file.parent_path(); }
+  std::string log_dir() const override;
 
  private:
   struct Data;

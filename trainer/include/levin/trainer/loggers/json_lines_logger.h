@@ -11,9 +11,9 @@ namespace levin {
 class JsonLinesLogger : public Logger {
  public:
   /// Takes the path of the file, whose contents of an earlier run are replaced unless the run resumes.
-  explicit JsonLinesLogger(std::filesystem::path file) : file_(std::move(file)) {}
+  explicit JsonLinesLogger(std::string file) : file_(std::move(file)) {}
   /// The file.
-  const std::filesystem::path& path() const { return file_; }
+  const std::string& path() const { return file_; }
 
   void log_metrics(const LogRecord& record) override;
   void log_hyperparams(const Hyperparameters& parameters) override;
@@ -22,10 +22,10 @@ class JsonLinesLogger : public Logger {
                             std::int64_t step) override;
   void resume(std::int64_t step) override;
   void save() override;
-  std::filesystem::path log_dir() const override { return file_.parent_path(); }
+  std::string log_dir() const override;
 
  private:
-  std::filesystem::path file_;
+  std::string file_;
   std::string pending_;
   bool started_ = false;  ///< true once the first save of this run has replaced the file of an earlier run
 };

@@ -5,7 +5,7 @@
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/model_graph.h>
 
-#include <filesystem>
+#include <string>
 #include <variant>
 
 namespace levin {
@@ -67,36 +67,36 @@ class Logger {
   virtual std::string name() const { return {}; }
   virtual std::string version() const { return {}; }
   /// Folder of the log files.
-  virtual std::filesystem::path log_dir() const = 0;
+  virtual std::string log_dir() const = 0;
 };
 
 /// Lightning's layout `save_dir`/`name`/version_k: k is the given `version`, or the number after the largest in use.
 struct LogFolder {
-  std::filesystem::path save_dir{};
+  std::string save_dir{};
   std::string name = "levin_logs";
   std::optional<std::int64_t> version{};
 
   /// Fixes the version and returns the folder.
-  std::filesystem::path settle();
+  std::string settle();
 };
 
 /// Writes one table, metrics.csv: epoch, step, then a column per name in the order of first appearance.
 class CSVLogger : public Logger {
  public:
   /// Takes the path of the file, which each save rewrites.
-  explicit CSVLogger(std::filesystem::path file);
+  explicit CSVLogger(std::string file);
   /// The file.
-  const std::filesystem::path& path() const { return file_; }
+  const std::string& path() const { return file_; }
   void log_metrics(const LogRecord& record) override;
   void resume(std::int64_t step) override;
   void save() override;
-  std::filesystem::path log_dir() const override { return file_.parent_path(); }
+  std::string log_dir() const override;
 
  private:
   std::size_t column(const std::string& name);
   void read_rows(std::int64_t last_step);
 
-  std::filesystem::path file_;
+  std::string file_;
   std::vector<std::string> columns_;
   struct Row {
     std::string epoch, step;
@@ -107,6 +107,6 @@ class CSVLogger : public Logger {
 };
 
 /// Creates the loggers of these names; their files are placed in `root`.
-std::vector<std::shared_ptr<Logger>> make_loggers(const LoggerChoice& choice, const std::filesystem::path& root);
+std::vector<std::shared_ptr<Logger>> make_loggers(const LoggerChoice& choice, const std::string& root);
 
 }  // namespace levin

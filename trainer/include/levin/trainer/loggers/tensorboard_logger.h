@@ -37,7 +37,7 @@ class TensorBoardLogger : public Logger {
   void finalize(RunStatus status) override;
   std::string name() const override { return options_.folder.name; }
   std::string version() const override;
-  std::filesystem::path log_dir() const override;
+  std::string log_dir() const override;
 
  private:
   struct Events;

@@ -57,7 +57,7 @@ class AdvancedProfiler : public SimpleProfiler {
   /// Returns the sums of the current or last run; thread-safe.
   std::map<Key, Operation> operations() const;
 
-  void setup(Stage stage, const std::filesystem::path& root) override;
+  void setup(Stage stage, const std::string& root) override;
   std::string summary() const override;
   void teardown(Stage stage) override;
 
@@ -84,7 +84,7 @@ class TraceProfiler : public Profiler {
   explicit TraceProfiler(TraceProfilerOptions options = {});
   ~TraceProfiler() override;
 
-  void setup(Stage stage, const std::filesystem::path& root) override;
+  void setup(Stage stage, const std::string& root) override;
   void start(const std::string& action, Phase phase) override;
   void stop(const std::string& action) override;
   void teardown(Stage stage) override;

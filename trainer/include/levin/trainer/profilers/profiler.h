@@ -22,7 +22,7 @@ class Profiler {
  public:
   virtual ~Profiler() = default;
   /// Called when a run begins; the profiler writes its files below `root`.
-  virtual void setup(Stage, const std::filesystem::path& /*root*/) {}
+  virtual void setup(Stage, const std::string& /*root*/) {}
   /// Names are Lightning's, adapted to C++: "[LevinModule]Net.training_step", "run_training_batch".
   virtual void start(const std::string& action, Phase phase) = 0;
   /// Ends the innermost action.
@@ -72,7 +72,7 @@ class SimpleProfiler : public Profiler {
   /// Seconds in outermost actions.
   double wall() const { return wall_; }
 
-  void setup(Stage stage, const std::filesystem::path& root) override;
+  void setup(Stage stage, const std::string& root) override;
   void start(const std::string& action, Phase phase) override;
   void stop(const std::string& action) override;
   std::string summary() const override;
@@ -81,7 +81,7 @@ class SimpleProfiler : public Profiler {
  protected:
   /// Seconds of the clock, and the run's root.
   double now() const { return options_.clock(); }
-  const std::filesystem::path& root() const { return root_; }
+  const std::string& root() const { return root_; }
   /// Called for every finished action; derived classes may override it.
   virtual void finished(const std::string& /*action*/, Phase, double /*start*/, double /*seconds*/) {}
 
@@ -94,7 +94,7 @@ class SimpleProfiler : public Profiler {
   void close();
 
   SimpleProfilerOptions options_;
-  std::filesystem::path root_;
+  std::string root_;
   Stage stage_ = Stage::fit;
   std::map<std::string, Record> records_;
   std::map<Phase, double> phases_;
@@ -163,7 +163,7 @@ class ProfileScope {
 class ProfilerGuard {
  public:
   /// The arguments are those of Profiler::setup. An exception of teardown becomes a warning.
-  ProfilerGuard(Profiler* profiler, Stage stage, const std::filesystem::path& root);
+  ProfilerGuard(Profiler* profiler, Stage stage, const std::string& root);
   ~ProfilerGuard();
   ProfilerGuard(const ProfilerGuard&) = delete;
   ProfilerGuard& operator=(const ProfilerGuard&) = delete;
