@@ -3,8 +3,8 @@
 
 #include "replay_memory.h"
 
-#include <levin/core/host_capture.h>
-#include <levin/core/recording.h>
+#include <levin/core/capture/host_capture.h>
+#include <levin/core/capture/recording.h>
 #include <levin/core/storage.h>
 
 #include <deque>

@@ -1,5 +1,5 @@
+#include <levin/core/capture/recording.h>
 #include <levin/core/generator.h>
-#include <levin/core/recording.h>
 #include <levin/core/side_by_side.h>
 
 #include <mutex>

@@ -1,7 +1,7 @@
 #pragma once
 // Access of the host to the elements of a tensor on any device.
 
-#include <levin/core/host_capture.h>
+#include <levin/core/capture/host_capture.h>
 #include <levin/core/tensor.h>
 
 #include <vector>

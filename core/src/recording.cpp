@@ -1,6 +1,6 @@
+#include <levin/core/capture/host_capture.h>
+#include <levin/core/capture/recording.h>
 #include <levin/core/error.h>
-#include <levin/core/host_capture.h>
-#include <levin/core/recording.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "cpu_backend.h"
 
 #include <levin/core/allocator.h>
-#include <levin/core/host_capture.h>
+#include <levin/core/capture/host_capture.h>
 #include <levin/core/storage.h>
 
 #include <atomic>

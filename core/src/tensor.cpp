@@ -2,7 +2,7 @@
 
 #include "host_copy.h"
 
-#include <levin/core/host_capture.h>
+#include <levin/core/capture/host_capture.h>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/row_gradient.h>
-#include <levin/core/recording.h>
+#include <levin/core/capture/recording.h>
 #include <levin/kernels/amp.h>
 #include <levin/optim/grad_scaler.h>
 

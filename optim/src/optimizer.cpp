@@ -5,7 +5,7 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/row_gradient.h>
-#include <levin/core/recording.h>
+#include <levin/core/capture/recording.h>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "values.h"
 
 #include <levin/autograd/modes.h>
-#include <levin/core/recording.h>
+#include <levin/core/capture/recording.h>
 
 #include <unordered_map>
 

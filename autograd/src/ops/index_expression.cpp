@@ -13,7 +13,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
-#include <levin/core/host_capture.h>
+#include <levin/core/capture/host_capture.h>
 #include <levin/kernels/indexing.h>
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
-#include <levin/core/host_capture.h>
+#include <levin/core/capture/host_capture.h>
 #include <levin/core/parallel.h>
 #include <levin/kernels/linalg/factorizations.h>
 

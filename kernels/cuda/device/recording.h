@@ -1,7 +1,7 @@
 #pragma once
 // Values that the host changes between replays of a graph, written to the graph's device memory before each replay.
 
-#include <levin/core/recording.h>
+#include <levin/core/capture/recording.h>
 
 #include <cuda_runtime.h>
 

@@ -4,7 +4,7 @@
 
 #include <levin/autograd/autograd.h>
 #include <levin/autograd/ops.h>
-#include <levin/core/recording.h>
+#include <levin/core/capture/recording.h>
 #include <levin/kernels/cuda.h>
 
 #include <doctest/doctest.h>

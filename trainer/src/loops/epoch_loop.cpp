@@ -169,7 +169,7 @@ bool EpochLoop::validation_due() const {
   const auto& every_epochs = run_.config.check_val_every_n_epoch;
   if (val_.total() == 0 || (every_epochs && (s.epoch + 1) % *every_epochs != 0)) return false;
   if (const auto& time = run_.config.val_check_interval.time())
-    return run_.strategy->of_rank_zero(std::chrono::steady_clock::now() - run_.last_validation >= time->value());
+    return run_.strategy->of_rank_zero(Duration(std::chrono::steady_clock::now() - run_.last_validation) >= *time);
   if (val_every_ == 0) return s.epoch_complete;
   return (every_epochs ? s.batch : s.total_batches) % val_every_ == 0;
 }

@@ -2,7 +2,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
-#include <levin/core/host_capture.h>
+#include <levin/core/capture/host_capture.h>
 #include <levin/nn/container.h>
 #include <levin/optim/clip.h>
 #include <levin/trainer/callback.h>

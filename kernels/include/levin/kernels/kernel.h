@@ -9,7 +9,7 @@
 // A table also states which element types a column takes if these are fewer than the contract names. Operations query
 // it, and go through float32 if a column does not take 16-bit floats.
 
-#include <levin/core/host_capture.h>
+#include <levin/core/capture/host_capture.h>
 #include <levin/core/tensor_view.h>
 #include <levin/kernels/work.h>
 

@@ -45,8 +45,8 @@ std::unique_ptr<Net> load_from_checkpoint(const std::string& folder, const nn::L
 
 /// As above, with the default LoadOptions.
 template <std::derived_from<nn::Module> Net, class... A>
-requires(!std::same_as<std::remove_cvref_t<A>, nn::LoadOptions> &&
-         ...) std::unique_ptr<Net> load_from_checkpoint(const std::string& folder, A&&... arguments) {
+  requires(!std::same_as<std::remove_cvref_t<A>, nn::LoadOptions> && ...)
+std::unique_ptr<Net> load_from_checkpoint(const std::string& folder, A&&... arguments) {
   return load_from_checkpoint<Net>(folder, nn::LoadOptions{}, std::forward<A>(arguments)...);
 }
 
