@@ -48,7 +48,9 @@ if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none"
     set_source_files_properties("${PROJECT_SOURCE_DIR}/core/src/parallel.cpp" DIRECTORY "${PROJECT_SOURCE_DIR}"
       PROPERTIES COMPILE_DEFINITIONS LEVIN_SERIAL=1)
   endif()
-  list(APPEND LEVIN_WATCHED ${LEVIN_LITTLE_OPTIMISED} -g1 -fno-omit-frame-pointer)
+  levin_sanitizer_macros(macros "${sanitizers}")
+  list(TRANSFORM macros PREPEND -D)
+  list(APPEND LEVIN_WATCHED ${macros} ${LEVIN_LITTLE_OPTIMISED} -g1 -fno-omit-frame-pointer)
   add_link_options(${sanitizers})
 endif()
 # The same for single source files, whose options know no SHELL:.

@@ -93,6 +93,23 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # which then sees uses of uninitialised
   set(LEVIN_LEAST_OPTIMISED -Og -Wno-maybe-uninitialized)
 endif()
 
+# levin_sanitizer_macros(<list> <flags>) lists the macros by which sources know the sanitizers that the flags name. GCC
+# defines them by itself, and clang does not before version 21: without them the allocators tell the address sanitizer
+# nothing, so it misses accesses behind a tensor and to a freed one.
+function(levin_sanitizer_macros list flags)
+  set(macros "")
+  foreach(sanitizer IN ITEMS address thread)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND flags MATCHES "-fsanitize=([a-z,]*,)?${sanitizer}")
+      string(TOUPPER ${sanitizer} name)
+      list(APPEND macros __SANITIZE_${name}__=1)
+    endif()
+  endforeach()
+  set(${list} ${macros} PARENT_SCOPE)
+endfunction()
+string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+levin_sanitizer_macros(macros "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}}")
+add_compile_definitions(${macros})
+
 # Kernels write their fused multiply-adds out (Highway's MulAdd), so contraction is off: scalar code gives the same
 # bits on every target and with both compilers.
 function(levin_flags target)

@@ -3,11 +3,7 @@
 
 #include <cstddef>
 
-#if defined(__has_feature)  // clang
-#if __has_feature(address_sanitizer)
-#define LEVIN_EMULATOR_ASAN 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)  // g++
+#if defined(__SANITIZE_ADDRESS__)
 #define LEVIN_EMULATOR_ASAN 1
 #endif
 #if defined(LEVIN_EMULATOR_ASAN)

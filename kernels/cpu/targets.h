@@ -9,10 +9,6 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LEVIN_SANITIZED 1
-#elif defined(__has_feature)  // clang
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LEVIN_SANITIZED 1
-#endif
 #endif
 #if defined(__x86_64__) && !defined(HWY_BASELINE_TARGETS)
 #if defined(LEVIN_SIMD_ONLY)

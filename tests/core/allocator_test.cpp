@@ -236,6 +236,25 @@ TEST_CASE("blocks that a thread has freed are reused by others, while it lives a
   CHECK(cpu_allocator::stats().system_allocations == asked);
 }
 
+// Of the address sanitizer; null without it. It tells of the sanitizer whatever macros the build defines.
+extern "C" __attribute__((weak)) int __asan_address_is_poisoned(const volatile void* address);
+
+TEST_CASE("the address sanitizer sees accesses behind a block and to a block that was freed") {
+  const bool watched = __asan_address_is_poisoned != nullptr;
+  const auto forbidden = [&](const char* p) { return watched && __asan_address_is_poisoned(p) != 0; };
+  for (const std::size_t bytes : {100u, 3000u, 100000u}) {
+    CAPTURE(bytes);
+    auto* const p = static_cast<char*>(cpu_allocator::allocate(bytes));
+    const std::size_t end = (bytes + 7) / 8 * 8;  // the sanitizer knows units of 8 bytes
+    CHECK(!forbidden(p));
+    CHECK(!forbidden(p + bytes - 1));
+    CHECK(forbidden(p + end) == watched);
+    cpu_allocator::free(p, bytes);
+    CHECK(forbidden(p + 16) == watched);
+    CHECK(forbidden(p + bytes - 1) == watched);
+  }
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("if the system has no more memory, free blocks of other sizes are returned first") {
   const pid_t child = fork();

@@ -12,8 +12,6 @@ namespace levin::emulator {
 /// True under the thread sanitizer: tests skip kernels that race on purpose, which it would rightly report.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
 #else
 inline constexpr bool kThreadSanitizer = false;
 #endif
