@@ -48,6 +48,7 @@ class Duration {
   /// Returns "DD:HH:MM:SS", without fractions of a second.
   std::string text() const;
 
+  /// Orders spans by their length.
   friend constexpr auto operator<=>(const Duration&, const Duration&) = default;
 
  private:
