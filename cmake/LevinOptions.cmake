@@ -94,8 +94,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # which then sees uses of uninitialised
 endif()
 
 # levin_sanitizer_macros(<list> <flags>) lists the macros by which sources know the sanitizers that the flags name. GCC
-# defines them by itself, and clang does not before version 21: without them the allocators tell the address sanitizer
-# nothing, so it misses accesses behind a tensor and to a freed one.
+# defines them by itself, clang 16 does not. Without them the allocators tell the address sanitizer nothing, and it misses
+# accesses behind a tensor and to a freed one.
 function(levin_sanitizer_macros list flags)
   set(macros "")
   foreach(sanitizer IN ITEMS address thread)
