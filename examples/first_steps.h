@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 
 namespace levin {
@@ -32,7 +31,7 @@ class FirstSteps final : public Callback {
     for (std::size_t i = 0; i < batch.tensors.size(); ++i)
       tensors_.set(fmt::format("{}/{}", losses_.size(), i), batch.tensors[i].clone());
     losses_.push_back(output.loss().item<double>());
-    ends_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
+    ends_.push_back(monotonic_seconds());
     tensors_.set("schedule", tensor(run.estimated_stepping_batches()));
     if (losses_.size() == 20) run.stop.request("the first steps are recorded");
   }

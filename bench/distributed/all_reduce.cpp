@@ -32,8 +32,6 @@ namespace {
 constexpr int64_t kSizes[] = {4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 40'000'000};  // in bytes
 constexpr double kBytesARound = 20e6;
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 /// An implementation of all-reduce. All ranks make the same calls.
 struct Contender {
   const char* name;
@@ -80,9 +78,9 @@ void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int late
     double least = 1e9;
     for (int i = 0; i < 8; ++i) {
       line->barrier().wait();
-      const double start = seconds();
+      const double start = monotonic_seconds();
       call();
-      least = std::min(least, seconds() - start);
+      least = std::min(least, monotonic_seconds() - start);
     }
     return least;
   };
@@ -145,9 +143,9 @@ void compare(const RankInfo& me, const std::vector<Contender>& contenders, int r
       for (const Contender& c : contenders) {
         c.barrier();
         c.all_reduce(tensors[c.name]);  // brings the tensor back into the caches
-        const double start = seconds();
+        const double start = monotonic_seconds();
         for (int i = 0; i < calls; ++i) c.all_reduce(tensors[c.name]);
-        if (round > 0) took[c.name].push_back((seconds() - start) / calls);  // the first round is the warm-up
+        if (round > 0) took[c.name].push_back((monotonic_seconds() - start) / calls);  // the first round is the warm-up
       }
     }
     for (const Contender& c : contenders) print(me.rank, c.name, bytes, *std::ranges::min_element(took[c.name]));

@@ -28,9 +28,7 @@ constexpr int kWidth = 256, kRounds = 40;
 constexpr double kLayer = kWidth * (kWidth + 1) * 4.0 / (1024 * 1024);  // MiB; each layer is one bucket
 constexpr int64_t kBatch = 4096;
 
-double ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double ms() { return 1000 * monotonic_seconds(); }
 
 struct Span {
   std::string name;

@@ -236,7 +236,8 @@ TEST_CASE("blocks that a thread has freed are reused by others, while it lives a
   CHECK(cpu_allocator::stats().system_allocations == asked);
 }
 
-// Of the address sanitizer; null without it. It tells of the sanitizer whatever macros the build defines.
+// A function of the address sanitizer's runtime; null in builds without the sanitizer. The test asks it, because the
+// macros that tell sources of the sanitizer are what the test checks.
 extern "C" __attribute__((weak)) int __asan_address_is_poisoned(const volatile void* address);
 
 TEST_CASE("the address sanitizer sees accesses behind a block and to a block that was freed") {

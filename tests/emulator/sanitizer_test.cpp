@@ -108,7 +108,7 @@ constexpr Child kChildren[] = {
      }},
     {"a number at an address that is no multiple of its size", "misaligned", misaligned_line,
      [] { launch(misaligned, 1, 1, 0, floats(32), 1); }, "runtime error: store to misaligned address"},
-#if !defined(__clang__)  // which does not check copies of classes
+#if !defined(__clang__)  // clang does not check the alignment of copies of classes
     {"a vector at such an address", "misaligned_pack", misaligned_pack_line,
      [] { launch(misaligned_pack, 1, 1, 0, floats(32), 1); }, "runtime error: store to misaligned address"},
 #endif

@@ -3,14 +3,11 @@
 
 #include "batch_source.h"
 
-#include <chrono>
+#include <levin/core/duration.h>
+
 #include <functional>
 
 namespace levin::data {
-
-inline double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct DataLoader::Impl {
   explicit Impl(const DataLoaderOptions& o) : options(o) {}
@@ -34,8 +31,8 @@ struct DataLoader::Impl {
   bool walking = false;
   std::uint64_t walk = 0;  // counts iterations, so that old iterators are detected
   LoaderTimes times;
-  double began = 0;                                // reading of the clock at the beginning
-  std::function<double()> clock = steady_seconds;  // tests set another
+  double began = 0;                                   // reading of the clock at the beginning
+  std::function<double()> clock = monotonic_seconds;  // tests set another
 };
 
 }  // namespace levin::data

@@ -1,13 +1,13 @@
 #include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/core/duration.h>
 #include <levin/distributed/data_parallel.h>
 #include <levin/distributed/pipeline.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <numeric>
 #include <utility>
@@ -18,8 +18,6 @@ namespace {
 
 constexpr int kHeadSize = kMaxDims + 3;  // numbers in a header
 constexpr int kActivation = 0, kGradient = 1;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Returns the header that is sent before a tensor: the number of tensors of the list that follow it, its type, its
 /// number of dimensions and its sizes.
@@ -199,9 +197,9 @@ void Pipeline::finish_sends() {
 
 template <class F>
 auto Pipeline::timed(const F& f) {
-  const double start = now();
+  const double start = monotonic_seconds();
   auto result = f();
-  times_.computing += now() - start;
+  times_.computing += monotonic_seconds() - start;
   return result;
 }
 
@@ -230,7 +228,7 @@ Tensor Pipeline::step(const Tensor& x, const Tensor& target, const Loss& loss) {
 }
 
 void Pipeline::run(int micro_batches, const PipelineSteps& steps) {
-  const double start = now();
+  const double start = monotonic_seconds();
   const int before = group_->rank() - 1, behind = group_->rank() + 1;
   schedule_ = one_f_one_b(group_->rank(), group_->size(), micro_batches);
   std::deque<Kept> kept;
@@ -269,7 +267,7 @@ void Pipeline::run(int micro_batches, const PipelineSteps& steps) {
       backward();
   }
   finish_sends();
-  times_.whole += now() - start;
+  times_.whole += monotonic_seconds() - start;
 }
 
 Tensor Pipeline::forward(const Tensor& x, bool on_all) {

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "src/logging.h"
 
 namespace levin {
