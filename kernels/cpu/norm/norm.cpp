@@ -8,6 +8,7 @@
 #include <levin/kernels/norm.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace levin::kernels {
@@ -29,7 +30,7 @@ double variance_of(double sum, double squares, double count) {
   return var < 0.0 ? 0.0 : var;
 }
 
-/// Computes the statistics of channel c from its sums about an origin, and the values that depend on them.
+/// Computes the statistics of channels, and the parameters of their affine functions.
 template <class T>
 struct BatchStatistics {
   explicit BatchStatistics(const BatchNormArgs& args)
@@ -42,16 +43,17 @@ struct BatchStatistics {
         rstd(pointer_or_null<T>(a.rstd)),
         count(static_cast<double>(a.batch * a.spatial)) {}
 
-  /// Computes the statistics from sums about the channel's first element. A NaN in the variance is kept.
-  Channel<T> from_sums(int64_t c, T first, double sum, double squares) const {
+  /// Computes the statistics of channel c from sums about the channel's first element, and writes its parameters to
+  /// out[i]. A NaN in the variance is kept.
+  void from_sums(int64_t c, T first, double sum, double squares, Channels<T>& out, int64_t i) const {
     const double average = static_cast<double>(origin_at(first)) + sum / count;
     const double var = variance_of(sum, squares, count);
     if (running_mean) running_mean[c] = moved(running_mean[c], average);
     if (running_var) running_var[c] = moved(running_var[c], var * count / (count - 1.0));
-    return finish(c, average, var);
+    finish(c, average, var, out, i);
   }
-  Channel<T> from_running(int64_t c) const {
-    return finish(c, static_cast<double>(running_mean[c]), static_cast<double>(running_var[c]));
+  void from_running(int64_t c, Channels<T>& out, int64_t i) const {
+    finish(c, static_cast<double>(running_mean[c]), static_cast<double>(running_var[c]), out, i);
   }
 
   const BatchNormArgs& a;
@@ -61,12 +63,13 @@ struct BatchStatistics {
   T moved(T running, double now) const {
     return static_cast<T>((1.0 - a.momentum) * static_cast<double>(running) + a.momentum * now);
   }
-  Channel<T> finish(int64_t c, double average, double var) const {
+  void finish(int64_t c, double average, double var, Channels<T>& out, int64_t i) const {
     const double r = 1.0 / std::sqrt(var + a.eps);
     if (mean) mean[c] = static_cast<T>(average);
     if (rstd) rstd[c] = static_cast<T>(r);
-    return {static_cast<T>(average), static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0)),
-            bias ? bias[c] : T(0), T(0), T(0)};
+    out.mean[i] = static_cast<T>(average);
+    out.scale[i] = static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0));
+    out.shift[i] = bias ? bias[c] : T(0);
   }
 
   const T *weight, *bias;
@@ -74,63 +77,44 @@ struct BatchStatistics {
   double count;
 };
 
-template <class T>
-void put(Channels<T>& all, int64_t i, const Channel<T>& c) {
-  all.mean[i] = c.mean;
-  all.scale[i] = c.scale;
-  all.shift[i] = c.shift;
-  all.g_mean[i] = c.g_mean;
-  all.slope[i] = c.slope;
+/// Calls f(first, n) for groups of channels of a (B, C, S) tensor. A group's elements stay in the second-level cache
+/// between two passes, and small planes of several channels make long runs of memory.
+template <class T, class Args, class F>
+void for_channels(const Args& a, F&& f) {
+  constexpr int64_t kInCache = 32768, kMostPlanes = 16;
+  const int64_t elements = a.batch * a.spatial;  // of a channel
+  if (elements == 0) return;
+  const auto fitting = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kInCache / elements)));
+  const int64_t most = a.spatial == 1 ? Channels<T>::kMost : std::clamp<int64_t>(fitting, 1, kMostPlanes);
+  parallel_for(0, (a.channels + most - 1) / most, std::max<int64_t>(1, kNormGrain / (elements * most)),
+               [&](int64_t b, int64_t e) {
+    for (int64_t group = b; group < e; ++group) f(group * most, std::min(most, a.channels - group * most));
+  });
 }
 
-/// Calls each(c) for channels of a (B, C, S) tensor, or columns(c, n) for groups of them if S is 1.
-template <class Args, class Each, class Columns>
-void for_channels(const Args& a, int64_t most, Each&& each, Columns&& columns) {
-  if (a.batch * a.spatial == 0) return;
-  if (a.spatial > 1 || a.channels == 1) {
-    parallel_for(0, a.channels, std::max<int64_t>(1, kNormGrain / (a.batch * a.spatial)), [&](int64_t b, int64_t e) {
-      for (int64_t c = b; c < e; ++c) each(c);
-    });
-  } else {
-    parallel_for(0, (a.channels + most - 1) / most, std::max<int64_t>(1, kNormGrain / (a.batch * most)),
-                 [&](int64_t b, int64_t e) {
-      for (int64_t group = b; group < e; ++group) columns(group * most, std::min(most, a.channels - group * most));
-    });
-  }
+template <class T, class Args>
+const ChannelRows<T>& channel_rows(const Args& a) {
+  return a.spatial == 1 ? norm_rows(T()).columns : norm_rows(T()).planes;
 }
 
 void batch_norm(const BatchNormArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "batch_norm", [&]<class T>() {
-    const NormRows<T>& rows = norm_rows(T());
+    const ChannelRows<T>& rows = channel_rows<T>(a);
     const BatchStatistics<T> statistics(a);
-    const T* const x = a.x.data<T>();
-    T* const y = a.y.data<T>();
-    const int64_t step = a.channels * a.spatial;
     // In evaluation mode the statistics are written even if there is nothing to normalise.
-    const bool empty = a.batch * a.spatial == 0;
-    for (int64_t c = 0; empty && !a.training && c < a.channels; ++c) statistics.from_running(c);
-    for_channels(a, Channels<T>::kMost, [&](int64_t c) {
-      const Lines lines{a.batch, step, a.spatial};
-      const int64_t at = c * a.spatial;
-      Channel<T> channel;
-      if (a.training) {
-        double sums[2];
-        rows.moments(x + at, lines, static_cast<double>(origin_at(x[at])), sums);
-        channel = statistics.from_sums(c, x[at], sums[0], sums[1]);
-      } else {
-        channel = statistics.from_running(c);
-      }
-      rows.affine(x + at, y + at, lines, channel);
-    }, [&](int64_t first, int64_t n) {
-      const Lines lines{a.batch, step, n};
+    if (Channels<T> unused; a.batch * a.spatial == 0 && !a.training)
+      for (int64_t c = 0; c < a.channels; ++c) statistics.from_running(c, unused, 0);
+    for_channels<T>(a, [&](int64_t first, int64_t n) {
+      const T* const x = a.x.data<T>() + first * a.spatial;
+      const ChannelPlanes planes{a.batch, a.channels * a.spatial, n, a.spatial};
       Channels<T> channels;
       double sums[2 * Channels<T>::kMost];
-      if (a.training) rows.moments_columns(x + first, lines, sums);
-      for (int64_t i = 0; i < n; ++i)
-        put(channels, i,
-            a.training ? statistics.from_sums(first + i, x[first + i], sums[i], sums[n + i])
-                       : statistics.from_running(first + i));
-      rows.affine_columns(x + first, y + first, lines, channels);
+      if (a.training) rows.moments(x, planes, sums);
+      for (int64_t i = 0; i < n; ++i) {
+        if (a.training) statistics.from_sums(first + i, x[i * a.spatial], sums[i], sums[n + i], channels, i);
+        else statistics.from_running(first + i, channels, i);
+      }
+      rows.affine(x, a.y.data<T>() + first * a.spatial, planes, channels);
     });
   });
 }
@@ -142,13 +126,15 @@ struct BatchGradient {
         dweight(pointer_or_null<T>(a.dweight)), dbias(pointer_or_null<T>(a.dbias)),
         count(static_cast<double>(a.batch * a.spatial)) {}
 
-  /// Finishes a channel from the sums of g and of g (x - mean).
-  Channel<T> finish(int64_t c, double g_sum, double gx_sum) const {
+  /// Computes the gradients of channel c's weight and bias from the sums of g and of g (x - mean), and writes the
+  /// parameters of its dx to out[i].
+  void finish(int64_t c, double g_sum, double gx_sum, Channels<T>& out, int64_t i) const {
     const double r = static_cast<double>(rstd[c]);
     if (dweight) dweight[c] = static_cast<T>(gx_sum * r);
     if (dbias) dbias[c] = static_cast<T>(g_sum);
-    return {mean[c], static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0)), T(0),
-            static_cast<T>(g_sum / count), static_cast<T>(gx_sum / count * r * r)};
+    out.scale[i] = static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0));
+    out.g_mean[i] = static_cast<T>(g_sum / count);
+    out.slope[i] = static_cast<T>(gx_sum / count * r * r);
   }
 
   const BatchNormBackwardArgs& a;
@@ -159,26 +145,18 @@ struct BatchGradient {
 
 void batch_norm_backward(const BatchNormBackwardArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "batch_norm_backward", [&]<class T>() {
-    const NormRows<T>& rows = norm_rows(T());
+    const ChannelRows<T>& rows = channel_rows<T>(a);
     const BatchGradient<T> gradient(a);
-    const T *const x = a.x.data<T>(), *const g = a.g.data<T>();
-    T* const dx = pointer_or_null<T>(a.dx);
-    const int64_t step = a.channels * a.spatial;
-    for_channels(a, Channels<T>::kMost, [&](int64_t c) {
-      const Lines lines{a.batch, step, a.spatial};
-      const int64_t at = c * a.spatial;
-      double sums[2];
-      rows.gradient_sums(g + at, x + at, lines, {gradient.mean[c], T(0), T(0), T(0), T(0)}, sums);
-      const Channel<T> channel = gradient.finish(c, sums[0], sums[1]);
-      if (dx) rows.input_gradient(g + at, x + at, dx + at, lines, channel);
-    }, [&](int64_t first, int64_t n) {
-      const Lines lines{a.batch, step, n};
+    for_channels<T>(a, [&](int64_t first, int64_t n) {
+      const int64_t at = first * a.spatial;
+      const T *const x = a.x.data<T>() + at, *const g = a.g.data<T>() + at;
+      const ChannelPlanes planes{a.batch, a.channels * a.spatial, n, a.spatial};
       Channels<T> channels;
       double sums[2 * Channels<T>::kMost];
       std::copy(gradient.mean + first, gradient.mean + first + n, channels.mean);
-      rows.gradient_sums_columns(g + first, x + first, lines, channels, sums);
-      for (int64_t i = 0; i < n; ++i) put(channels, i, gradient.finish(first + i, sums[i], sums[n + i]));
-      if (dx) rows.input_gradient_columns(g + first, x + first, dx + first, lines, channels);
+      rows.gradient_sums(g, x, planes, channels, sums);
+      for (int64_t i = 0; i < n; ++i) gradient.finish(first + i, sums[i], sums[n + i], channels, i);
+      if (T* const dx = pointer_or_null<T>(a.dx)) rows.input_gradient(g, x, dx + at, planes, channels);
     });
   });
 }
@@ -286,27 +264,38 @@ void for_groups(const Args& a, F&& f) {
   });
 }
 
+/// Calls f(first, n) for the channels of a group, as many at a time as Channels can hold.
+template <class T, class F>
+void for_parts(int64_t channels, F&& f) {
+  constexpr int64_t most = Channels<T>::kMost;
+  for (int64_t first = 0; first < channels; first += most) f(first, std::min(most, channels - first));
+}
+
 void group_norm(const GroupNormArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "group_norm", [&]<class T>() {
-    const NormRows<T>& rows = norm_rows(T());
+    const ChannelRows<T>& rows = norm_rows(T()).planes;
     const T *const weight = pointer_or_null<T>(a.weight), *const bias = pointer_or_null<T>(a.bias);
     T *const mean_out = pointer_or_null<T>(a.mean), *const rstd_out = pointer_or_null<T>(a.rstd);
     const int64_t n = a.channels * a.spatial;
     for_groups(a, [&](int64_t r) {
       const T* const x = a.x.data<T>() + r * n;
-      const double origin = static_cast<double>(origin_at(x[0])), count = static_cast<double>(n);
+      const double count = static_cast<double>(n);
       double sums[2];
-      rows.moments(x, {1, 0, n}, origin, sums);
+      rows.moments(x, {1, 0, 1, n}, sums);
       const double rstd = 1.0 / std::sqrt(variance_of(sums[0], sums[1], count) + a.eps);
-      const T mean = static_cast<T>(origin + sums[0] / count);
+      const T mean = static_cast<T>(static_cast<double>(origin_at(x[0])) + sums[0] / count);
       if (mean_out) mean_out[r] = mean;
       if (rstd_out) rstd_out[r] = static_cast<T>(rstd);
-      for (int64_t c = 0; c < a.channels; ++c) {
-        const int64_t at = r % a.groups * a.channels + c;
-        const T scale = static_cast<T>(weight ? rstd * static_cast<double>(weight[at]) : rstd);
-        rows.affine(x + c * a.spatial, a.y.data<T>() + r * n + c * a.spatial, {1, 0, a.spatial},
-                    {mean, scale, bias ? bias[at] : T(0), T(0), T(0)});
-      }
+      for_parts<T>(a.channels, [&](int64_t first, int64_t channels) {
+        Channels<T> c;
+        for (int64_t i = 0; i < channels; ++i) {
+          const int64_t at = r % a.groups * a.channels + first + i;
+          c.mean[i] = mean;
+          c.scale[i] = static_cast<T>(weight ? rstd * static_cast<double>(weight[at]) : rstd);
+          c.shift[i] = bias ? bias[at] : T(0);
+        }
+        rows.affine(x + first * a.spatial, a.y.data<T>() + r * n + first * a.spatial, {1, 0, channels, a.spatial}, c);
+      });
     });
   });
 }
@@ -324,16 +313,20 @@ void group_norm_backward(const GroupNormBackwardArgs& a, Stream&) {
       const T mean = a.mean.data<T>()[r];
       const double rstd = static_cast<double>(a.rstd.data<T>()[r]), count = static_cast<double>(n);
       double g_mean = 0.0, gxh_mean = 0.0;  // of g weight
-      for (int64_t c = 0; c < a.channels; ++c) {
-        double sums[2];
-        rows.gradient_sums(g + c * a.spatial, x + c * a.spatial, {1, 0, a.spatial}, {mean, T(0), T(0), T(0), T(0)},
-                           sums);
-        a.dbias.data<T>()[r * a.channels + c] = static_cast<T>(sums[0]);
-        a.dweight.data<T>()[r * a.channels + c] = static_cast<T>(sums[1] * rstd);
-        const double factor = (w ? static_cast<double>(w[c]) : 1.0) / count;
-        g_mean += factor * sums[0];
-        gxh_mean += factor * sums[1] * rstd;
-      }
+      for_parts<T>(a.channels, [&](int64_t first, int64_t channels) {
+        Channels<T> part;
+        std::fill(part.mean, part.mean + channels, mean);
+        double sums[2 * Channels<T>::kMost];
+        const int64_t at = first * a.spatial;
+        rows.planes.gradient_sums(g + at, x + at, {1, 0, channels, a.spatial}, part, sums);
+        for (int64_t i = 0, c = first; i < channels; ++i, ++c) {
+          a.dbias.data<T>()[r * a.channels + c] = static_cast<T>(sums[i]);
+          a.dweight.data<T>()[r * a.channels + c] = static_cast<T>(sums[channels + i] * rstd);
+          const double factor = (w ? static_cast<double>(w[c]) : 1.0) / count;
+          g_mean += factor * sums[i];
+          gxh_mean += factor * sums[channels + i] * rstd;
+        }
+      });
       if (!dx) return;
       const double slope = -rstd * rstd * gxh_mean, shift = -rstd * g_mean - slope * static_cast<double>(mean);
       for (int64_t c = 0; c < a.channels; ++c) {

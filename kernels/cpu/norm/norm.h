@@ -6,17 +6,13 @@
 
 namespace levin::kernels::cpu {
 
-/// Lines of `n` adjacent elements, `step` apart.
-struct Lines {
-  std::int64_t rows, step, n;
+/// Rows of `channels` adjacent planes of `n` adjacent elements each. Rows are `step` apart.
+struct ChannelPlanes {
+  std::int64_t rows, step, channels, n;
 };
 
-/// Parameters of one channel, or of each of `n` adjacent channels:
+/// Parameters of adjacent channels:
 /// y = (x - mean) * scale + shift; dx = scale * (g - g_mean - (x - mean) * slope).
-template <class T>
-struct Channel {
-  T mean, scale, shift, g_mean, slope;
-};
 template <class T>
 struct Channels {
   static constexpr std::int64_t kMost = 64;
@@ -29,22 +25,25 @@ T origin_at(T first) {
   return std::isfinite(first) ? first : T(0);
 }
 
+/// Functions of up to Channels::kMost channels, each of which consists of one plane of every row. Sums are (2,
+/// channels).
+template <class T>
+struct ChannelRows {
+  /// Computes the sums of x - origin and of its square, where origin is origin_at() of the channel's first element.
+  void (*moments)(const T* x, ChannelPlanes p, double* sums);
+  void (*affine)(const T* x, T* y, ChannelPlanes p, const Channels<T>& c);
+  /// Computes the sums of g and of g (x - mean).
+  void (*gradient_sums)(const T* g, const T* x, ChannelPlanes p, const Channels<T>& c, double* sums);
+  void (*input_gradient)(const T* g, const T* x, T* dx, ChannelPlanes p, const Channels<T>& c);
+};
+
 template <class T>
 struct NormRows {
-  // A channel consists of all of the lines.
-  void (*moments)(const T* x, Lines l, double origin, double* sums);  ///< of x - origin and its square
-  void (*affine)(const T* x, T* y, Lines l, const Channel<T>& c);
-  void (*gradient_sums)(const T* g, const T* x, Lines l, const Channel<T>& c, double* sums);  ///< of g and g (x - mean)
-  void (*input_gradient)(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c);
+  ChannelRows<T> planes;
+  ChannelRows<T> columns;  ///< for planes of one element
 
   /// Computes dx = a g + b x + c.
   void (*combined)(const T* g, const T* x, T* dx, std::int64_t n, T a, T b, T c);
-
-  // A channel is a column; sums are (2, n), about origin_at() of each column's first element.
-  void (*moments_columns)(const T* x, Lines l, double* sums);
-  void (*affine_columns)(const T* x, T* y, Lines l, const Channels<T>& c);
-  void (*gradient_sums_columns)(const T* g, const T* x, Lines l, const Channels<T>& c, double* sums);
-  void (*input_gradient_columns)(const T* g, const T* x, T* dx, Lines l, const Channels<T>& c);
 
   // Layer norm of one row of n elements; weight and bias may be null.
   void (*layer)(const T* x, const T* weight, const T* bias, T* y, std::int64_t n, double eps, T* mean, T* rstd);

@@ -7,6 +7,7 @@
 #include "kernels/cpu/norm/norm.h"
 #include "kernels/cpu/wide-inl.h"
 
+#include <algorithm>
 #include <cmath>
 
 HWY_BEFORE_NAMESPACE();
@@ -16,93 +17,127 @@ namespace {
 using Wide = SimdVec<double>;
 constexpr int64_t kWide = kLanes<double>;
 
-/// Returns how many elements ahead to prefetch: kStreamAhead, or if lines are shorter, the distance to the same place
-/// of a later line, with about kStreamAhead elements of the lines in between.
+/// Returns how many elements ahead to prefetch: kStreamAhead, or if rows are shorter, the distance to the same place of
+/// a later row, with about kStreamAhead elements of the rows in between.
 template <class T>
-HWY_INLINE int64_t ahead_in(const Lines& l) {
-  return l.n < kStreamAhead<T> ? kStreamAhead<T> / l.n * l.step : kStreamAhead<T>;
+HWY_INLINE int64_t ahead_in(const ChannelPlanes& p) {
+  const int64_t row = p.channels * p.n;
+  return row < kStreamAhead<T> ? kStreamAhead<T> / row * p.step : kStreamAhead<T>;
+}
+
+/// Calls add(channel, offset, a0, a1, b0, b1) for each plane, in the order of memory. It adds the plane's elements to
+/// the channel's sums: the first is a0 + a1, the second b0 + b1.
+template <class T, class F>
+HWY_INLINE void sum_planes(const ChannelPlanes& p, double* sums, F&& add) {
+  const Simd<double> d;
+  HWY_ALIGN double partial[Channels<T>::kMost * 4 * kWide];  // (channels, 4, kWide)
+  std::fill(partial, partial + p.channels * 4 * kWide, 0.0);
+  for (int64_t r = 0; r < p.rows; ++r)
+    for (int64_t c = 0; c < p.channels; ++c) {
+      double* const own = partial + c * 4 * kWide;
+      Wide a0 = hn::Load(d, own), a1 = hn::Load(d, own + kWide);
+      Wide b0 = hn::Load(d, own + 2 * kWide), b1 = hn::Load(d, own + 3 * kWide);
+      add(c, r * p.step + c * p.n, a0, a1, b0, b1);
+      hn::Store(a0, d, own);
+      hn::Store(a1, d, own + kWide);
+      hn::Store(b0, d, own + 2 * kWide);
+      hn::Store(b1, d, own + 3 * kWide);
+    }
+  for (int64_t c = 0; c < p.channels; ++c) {
+    const double* const own = partial + c * 4 * kWide;
+    sums[c] = total(hn::Add(hn::Load(d, own), hn::Load(d, own + kWide)));
+    sums[p.channels + c] = total(hn::Add(hn::Load(d, own + 2 * kWide), hn::Load(d, own + 3 * kWide)));
+  }
+}
+
+/// Calls f(channel, offset) for each plane, in the order of memory.
+template <class F>
+HWY_INLINE void for_planes(const ChannelPlanes& p, F&& f) {
+  for (int64_t r = 0; r < p.rows; ++r)
+    for (int64_t c = 0; c < p.channels; ++c) f(c, r * p.step + c * p.n);
 }
 
 template <class T>
-void moments(const T* x, Lines l, double origin, double* sums) {
+void moments(const T* x, ChannelPlanes p, double* sums) {
   const Simd<double> d;
-  const Wide zero = hn::Set(d, origin);
-  Wide a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
-  const int64_t ahead = ahead_in<T>(l);
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step) {
+  double origin[Channels<T>::kMost];
+  for (int64_t c = 0; c < p.channels; ++c) origin[c] = static_cast<double>(origin_at(x[c * p.n]));
+  const int64_t ahead = ahead_in<T>(p);
+  sum_planes<T>(p, sums, [&](int64_t c, int64_t at, Wide& a0, Wide& a1, Wide& b0, Wide& b1) HWY_ATTR {
+    const T* const plane = x + at;
+    const Wide zero = hn::Set(d, origin[c]);
     int64_t i = 0;
-    for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
-      prefetch_to_read(x + i + ahead);
-      const Wide u = hn::Sub(load_wide(x + i), zero), v = hn::Sub(load_wide(x + i + kWide), zero);
+    for (; i + 2 * kWide <= p.n; i += 2 * kWide) {
+      prefetch_to_read(plane + i + ahead);
+      const Wide u = hn::Sub(load_wide(plane + i), zero), v = hn::Sub(load_wide(plane + i + kWide), zero);
       a0 = hn::Add(a0, u);
       a1 = hn::Add(a1, v);
       b0 = hn::MulAdd(u, u, b0);
       b1 = hn::MulAdd(v, v, b1);
     }
-    for (; i < l.n; i += kWide) {
-      const int64_t rest = l.n - i;
-      const Wide x1 = rest >= kWide ? load_wide(x + i) : load_wide_part(x + i, rest);
+    for (; i < p.n; i += kWide) {
+      const int64_t rest = p.n - i;
+      const Wide x1 = rest >= kWide ? load_wide(plane + i) : load_wide_part(plane + i, rest);
       const Wide u = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(rest)), hn::Sub(x1, zero));
       a0 = hn::Add(a0, u);
       b0 = hn::MulAdd(u, u, b0);
     }
-  }
-  sums[0] = total(hn::Add(a0, a1));
-  sums[1] = total(hn::Add(b0, b1));
+  });
 }
 
 template <class T>
-void affine(const T* x, T* y, Lines l, const Channel<T>& c) {
+void affine(const T* x, T* y, ChannelPlanes p, const Channels<T>& all) {
   const Simd<T> d;
-  const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), shift = hn::Set(d, c.shift);
-  const int64_t ahead = ahead_in<T>(l);
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step, y += l.step)
-    for_vectors<T>(l.n, [&](const auto& load, const auto& store) HWY_ATTR {
-      store.streamed(hn::MulAdd(hn::Sub(load.streamed(x, ahead), mean), scale, shift), y, ahead);
+  const int64_t ahead = ahead_in<T>(p);
+  for_planes(p, [&](int64_t c, int64_t at) HWY_ATTR {
+    const auto mean = hn::Set(d, all.mean[c]), scale = hn::Set(d, all.scale[c]), shift = hn::Set(d, all.shift[c]);
+    for_vectors<T>(p.n, [&](const auto& load, const auto& store) HWY_ATTR {
+      store.streamed(hn::MulAdd(hn::Sub(load.streamed(x + at, ahead), mean), scale, shift), y + at, ahead);
     });
+  });
 }
 
 template <class T>
-void gradient_sums(const T* g, const T* x, Lines l, const Channel<T>& c, double* sums) {
+void gradient_sums(const T* g, const T* x, ChannelPlanes p, const Channels<T>& all, double* sums) {
   const Simd<double> d;
-  const Wide mean = hn::Set(d, static_cast<double>(c.mean));
-  Wide a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
-  const int64_t ahead = ahead_in<T>(l);
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step) {
+  const int64_t ahead = ahead_in<T>(p);
+  sum_planes<T>(p, sums, [&](int64_t c, int64_t at, Wide& a0, Wide& a1, Wide& b0, Wide& b1) HWY_ATTR {
+    const T *const gs = g + at, *const xs = x + at;
+    const Wide mean = hn::Set(d, static_cast<double>(all.mean[c]));
     int64_t i = 0;
-    for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
-      prefetch_to_read(g + i + ahead);
-      prefetch_to_read(x + i + ahead);
-      const Wide u = load_wide(g + i), v = load_wide(g + i + kWide);
+    for (; i + 2 * kWide <= p.n; i += 2 * kWide) {
+      prefetch_to_read(gs + i + ahead);
+      prefetch_to_read(xs + i + ahead);
+      const Wide u = load_wide(gs + i), v = load_wide(gs + i + kWide);
       a0 = hn::Add(a0, u);
       a1 = hn::Add(a1, v);
-      b0 = hn::MulAdd(u, hn::Sub(load_wide(x + i), mean), b0);
-      b1 = hn::MulAdd(v, hn::Sub(load_wide(x + i + kWide), mean), b1);
+      b0 = hn::MulAdd(u, hn::Sub(load_wide(xs + i), mean), b0);
+      b1 = hn::MulAdd(v, hn::Sub(load_wide(xs + i + kWide), mean), b1);
     }
-    for (; i < l.n; i += kWide) {
-      const int64_t rest = l.n - i;
+    for (; i < p.n; i += kWide) {
+      const int64_t rest = p.n - i;
       const bool whole = rest >= kWide;
-      const Wide u = whole ? load_wide(g + i) : load_wide_part(g + i, rest);  // zero in the lanes beyond the end
-      const Wide v = whole ? load_wide(x + i) : load_wide_part(x + i, rest);
+      const Wide u = whole ? load_wide(gs + i) : load_wide_part(gs + i, rest);  // zero in the lanes beyond the end
+      const Wide v = whole ? load_wide(xs + i) : load_wide_part(xs + i, rest);
       a0 = hn::Add(a0, u);
       b0 = hn::MulAdd(u, hn::Sub(v, mean), b0);
     }
-  }
-  sums[0] = total(hn::Add(a0, a1));
-  sums[1] = total(hn::Add(b0, b1));
+  });
 }
 
 template <class T>
-void input_gradient(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c) {
+void input_gradient(const T* g, const T* x, T* dx, ChannelPlanes p, const Channels<T>& all) {
   const Simd<T> d;
-  const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), g_mean = hn::Set(d, c.g_mean);
-  const auto slope = hn::Set(d, c.slope);
-  const int64_t ahead = ahead_in<T>(l);
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step, dx += l.step)
-    for_vectors<T>(l.n, [&](const auto& load, const auto& store) HWY_ATTR {
-      const auto centred = hn::Sub(load.streamed(x, ahead), mean), g_centred = hn::Sub(load.streamed(g, ahead), g_mean);
-      store.streamed(hn::Mul(scale, hn::NegMulAdd(centred, slope, g_centred)), dx, ahead);
+  const int64_t ahead = ahead_in<T>(p);
+  for_planes(p, [&](int64_t c, int64_t at) HWY_ATTR {
+    const auto mean = hn::Set(d, all.mean[c]), scale = hn::Set(d, all.scale[c]);
+    const auto g_mean = hn::Set(d, all.g_mean[c]), slope = hn::Set(d, all.slope[c]);
+    for_vectors<T>(p.n, [&](const auto& load, const auto& store) HWY_ATTR {
+      const auto centred = hn::Sub(load.streamed(x + at, ahead), mean);
+      const auto g_centred = hn::Sub(load.streamed(g + at, ahead), g_mean);
+      store.streamed(hn::Mul(scale, hn::NegMulAdd(centred, slope, g_centred)), dx + at, ahead);
     });
+  });
 }
 
 template <class T>
@@ -115,62 +150,62 @@ void combined(const T* g, const T* x, T* dx, int64_t n, T a, T b, T c) {
 }
 
 template <class T>
-void moments_columns(const T* x, Lines l, double* sums) {
+void moments_columns(const T* x, ChannelPlanes p, double* sums) {
   const T* const first = x;
   const Simd<double> wide;
   const auto about = [&](Wide v) HWY_ATTR { return hn::IfThenElseZero(hn::IsFinite(v), v); };  // as origin_at()
-  for (int64_t i = 0; i < 2 * l.n; ++i) sums[i] = 0.0;
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step)
-    for (int64_t i = 0; i < l.n; i += kWide) {
-      const int64_t rest = l.n - i;
+  for (int64_t i = 0; i < 2 * p.channels; ++i) sums[i] = 0.0;
+  for (int64_t r = 0; r < p.rows; ++r, x += p.step)
+    for (int64_t i = 0; i < p.channels; i += kWide) {
+      const int64_t rest = p.channels - i;
       if (rest >= kWide) {
         const Wide u = hn::Sub(load_wide(x + i), about(load_wide(first + i)));
         hn::StoreU(hn::Add(hn::LoadU(wide, sums + i), u), wide, sums + i);
-        hn::StoreU(hn::MulAdd(u, u, hn::LoadU(wide, sums + l.n + i)), wide, sums + l.n + i);
+        hn::StoreU(hn::MulAdd(u, u, hn::LoadU(wide, sums + p.channels + i)), wide, sums + p.channels + i);
       } else {
         const Wide u = hn::Sub(load_wide_part(x + i, rest), about(load_wide_part(first + i, rest)));
         store_part(hn::Add(load_part(sums + i, rest), u), sums + i, rest);
-        store_part(hn::MulAdd(u, u, load_part(sums + l.n + i, rest)), sums + l.n + i, rest);
+        store_part(hn::MulAdd(u, u, load_part(sums + p.channels + i, rest)), sums + p.channels + i, rest);
       }
     }
 }
 
 template <class T>
-void affine_columns(const T* x, T* y, Lines l, const Channels<T>& c) {
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step, y += l.step)
-    for (int64_t i = 0; i < l.n; i += kLanes<T>)
-      store_row(hn::MulAdd(hn::Sub(load_row(x, i, l.n), load_row(c.mean, i, l.n)), load_row(c.scale, i, l.n),
-                           load_row(c.shift, i, l.n)), y, i, l.n);
+void affine_columns(const T* x, T* y, ChannelPlanes p, const Channels<T>& c) {
+  for (int64_t r = 0; r < p.rows; ++r, x += p.step, y += p.step)
+    for (int64_t i = 0; i < p.channels; i += kLanes<T>)
+      store_row(hn::MulAdd(hn::Sub(load_row(x, i, p.channels), load_row(c.mean, i, p.channels)),
+                           load_row(c.scale, i, p.channels), load_row(c.shift, i, p.channels)), y, i, p.channels);
 }
 
 template <class T>
-void gradient_sums_columns(const T* g, const T* x, Lines l, const Channels<T>& c, double* sums) {
-  for (int64_t i = 0; i < 2 * l.n; ++i) sums[i] = 0.0;
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step)
-    for (int64_t i = 0; i < l.n; i += kWide) {
-      const int64_t rest = l.n - i;
+void gradient_sums_columns(const T* g, const T* x, ChannelPlanes p, const Channels<T>& c, double* sums) {
+  for (int64_t i = 0; i < 2 * p.channels; ++i) sums[i] = 0.0;
+  for (int64_t r = 0; r < p.rows; ++r, x += p.step, g += p.step)
+    for (int64_t i = 0; i < p.channels; i += kWide) {
+      const int64_t rest = p.channels - i;
       if (rest >= kWide) {
         const Simd<double> d;
         const Wide u = load_wide(g + i), v = hn::Sub(load_wide(x + i), load_wide(c.mean + i));
         hn::StoreU(hn::Add(hn::LoadU(d, sums + i), u), d, sums + i);
-        hn::StoreU(hn::MulAdd(u, v, hn::LoadU(d, sums + l.n + i)), d, sums + l.n + i);
+        hn::StoreU(hn::MulAdd(u, v, hn::LoadU(d, sums + p.channels + i)), d, sums + p.channels + i);
       } else {
         const Wide u = load_wide_part(g + i, rest),
                    v = hn::Sub(load_wide_part(x + i, rest), load_wide_part(c.mean + i, rest));
         store_part(hn::Add(load_part(sums + i, rest), u), sums + i, rest);
-        store_part(hn::MulAdd(u, v, load_part(sums + l.n + i, rest)), sums + l.n + i, rest);
+        store_part(hn::MulAdd(u, v, load_part(sums + p.channels + i, rest)), sums + p.channels + i, rest);
       }
     }
 }
 
 template <class T>
-void input_gradient_columns(const T* g, const T* x, T* dx, Lines l, const Channels<T>& c) {
-  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step, dx += l.step)
-    for (int64_t i = 0; i < l.n; i += kLanes<T>) {
-      const auto centred = hn::Sub(load_row(x, i, l.n), load_row(c.mean, i, l.n));
-      const auto g_centred = hn::Sub(load_row(g, i, l.n), load_row(c.g_mean, i, l.n));
-      store_row(hn::Mul(load_row(c.scale, i, l.n), hn::NegMulAdd(centred, load_row(c.slope, i, l.n), g_centred)), dx, i,
-                l.n);
+void input_gradient_columns(const T* g, const T* x, T* dx, ChannelPlanes p, const Channels<T>& c) {
+  for (int64_t r = 0; r < p.rows; ++r, x += p.step, g += p.step, dx += p.step)
+    for (int64_t i = 0; i < p.channels; i += kLanes<T>) {
+      const auto centred = hn::Sub(load_row(x, i, p.channels), load_row(c.mean, i, p.channels));
+      const auto g_centred = hn::Sub(load_row(g, i, p.channels), load_row(c.g_mean, i, p.channels));
+      const auto slope = load_row(c.slope, i, p.channels);
+      store_row(hn::Mul(load_row(c.scale, i, p.channels), hn::NegMulAdd(centred, slope, g_centred)), dx, i, p.channels);
     }
 }
 
@@ -237,15 +272,10 @@ void layer_backward(const T* g, const T* x, const T* weight, T mean_value, T rst
 }
 
 template <class T>
-inline constexpr NormRows<T> kNormRows{moments<T>,
-                                       affine<T>,
-                                       gradient_sums<T>,
-                                       input_gradient<T>,
+inline constexpr NormRows<T> kNormRows{{moments<T>, affine<T>, gradient_sums<T>, input_gradient<T>},
+                                       {moments_columns<T>, affine_columns<T>, gradient_sums_columns<T>,
+                                        input_gradient_columns<T>},
                                        combined<T>,
-                                       moments_columns<T>,
-                                       affine_columns<T>,
-                                       gradient_sums_columns<T>,
-                                       input_gradient_columns<T>,
                                        layer<T>,
                                        layer_backward<true, T>,
                                        rms<T>,
