@@ -120,6 +120,8 @@ void statistics(const Comparison& compare) {
   compare("topk 10", {x()}, [](const Tensors& in) { return topk(in[0], 10, 1).values; });
   compare(
       "unique", {integers(1000, {100'000})}, [](const Tensors& in) { return unique(in[0]).values; }, Rows::forward);
+  compare("searchsorted 1000", {sort(randn({1000})).values, x()},
+          [](const Tensors& in) { return searchsorted(in[0], in[1]); }, Rows::forward);
 }
 
 void products(const Comparison& compare) {

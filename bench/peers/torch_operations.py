@@ -96,6 +96,7 @@ def statistics():
     compare("sort", [x()], lambda x: x.sort(1).values)
     compare("topk 10", [x()], lambda x: x.topk(10, 1).values)
     compare("unique", [torch.randint(0, 1000, (100_000,))], lambda x: torch.unique(x, return_inverse=True, return_counts=True)[0], both=False)
+    compare("searchsorted 1000", [torch.randn(1000).sort().values, x()], torch.searchsorted, both=False)
 
 
 def products():

@@ -234,14 +234,32 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
   return scatter_add(zeros({bins}, like(x)), 0, index, to(inside, x.dtype()));
 }
 
+namespace {
+
+/// Returns the elements of a sequence at `index`, of the index's sizes.
+Tensor elements_at(const Tensor& sequence, const Tensor& index) {
+  if (sequence.dim() > 1) return gather(sequence, -1, index);
+  return reshape(index_select(sequence, 0, ravel(index)), index.sizes());
+}
+
+}  // namespace
+
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right) {
   const Tensor sequence = sorted_sequence.detach(), v = values.detach();
   if (sequence.dim() == 0) throw ShapeError("[searchsorted] the sequence has no axis.");
-  const Tensor edges = sequence.dim() == 1 ? sequence : unsqueeze(sequence, -2), wanted = unsqueeze(v, -1);
-  // A value comes before NaN, which sorts last.
-  const Tensor before = right ? le(edges, wanted) : lt(edges, wanted);
-  const Tensor count = sum(before, -1);
-  return v.is_floating() ? where(isnan(v), sequence.size(-1), count) : count;
+  if (sequence.dim() > 1 && (v.dim() == 0 || leading(v, 1) != leading(sequence, 1)))
+    fail<ShapeError>("[searchsorted] values is {}, but a sequence of {} needs values with its leading sizes.",
+                     v.sizes(), sequence.sizes());
+  const int64_t n = sequence.size(-1);
+  const auto comes_before = [&](const Tensor& edge) { return right ? le(edge, v) : lt(edge, v); };
+  // By bisection: `count` elements are known to come before a value, and at most `rest` more do.
+  Tensor count = zeros(v.sizes(), {.dtype = kInt64, .device = v.device()});
+  for (int64_t rest = n; rest > 0; rest /= 2) {
+    const int64_t step = (rest + 1) / 2;
+    const Tensor edge = elements_at(narrow(sequence, -1, step - 1, n - step + 1), count);
+    count = where(comes_before(edge), add(count, step), count);
+  }
+  return v.is_floating() ? where(isnan(v), n, count) : count;  // a value comes before NaN, which sorts last
 }
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
   if (boundaries.dim() != 1)

@@ -80,7 +80,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength =
 Tensor histc(const Tensor& x, int64_t bins = 100, double min = 0.0, double max = 0.0);
 /// Index at which each value would be inserted into the sorted last axis, int64; `right` inserts after equal elements.
 /// sorted_sequence is a vector, or its leading sizes are those of `values`; the boundaries of bucketize are a vector.
-/// The time grows with the product of both sizes.
+/// Throws ShapeError. The time grows with the logarithm of the sequence's size.
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right = false);
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right = false);
 

@@ -1,0 +1,65 @@
+#include <levin/autograd/autograd.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace levin;
+
+namespace {
+
+/// Returns the sequence's elements that come before each value, counted one by one; a value comes before NaN.
+std::vector<int64_t> counted(const std::vector<double>& sequence, const std::vector<double>& values, bool right) {
+  std::vector<int64_t> found;
+  for (const double v : values)
+    found.push_back(std::ranges::count_if(sequence, [&](double edge) {
+      return std::isnan(v) || (right ? edge <= v : edge < v);
+    }));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("searchsorted finds the places that a count of smaller elements gives") {
+  manual_seed(5);
+  for (const int64_t n : {1, 2, 3, 7, 8, 9, 31, 32, 33, 1000}) {
+    CAPTURE(n);
+    Tensor sequence = sort(floor(mul(randn({n}, kFloat64), 3))).values;  // many equal elements
+    Tensor values = floor(mul(randn({4, 25}, kFloat64), 4));
+    if (n > 8) {
+      sequence[n - 1].fill_(std::numeric_limits<double>::quiet_NaN());
+      sequence[n - 2].fill_(std::numeric_limits<double>::infinity());
+      sequence[0].fill_(-std::numeric_limits<double>::infinity());
+      values[0][0].fill_(std::numeric_limits<double>::quiet_NaN());
+      values[0][1].fill_(std::numeric_limits<double>::infinity());
+      values[0][2].fill_(-std::numeric_limits<double>::infinity());
+    }
+    for (const bool right : {false, true}) {
+      CAPTURE(right);
+      const Tensor found = searchsorted(sequence, values, right);
+      CHECK(found.dtype() == kInt64);
+      CHECK(found.sizes() == values.sizes());
+      CHECK(found.to_vector<int64_t>() ==
+            counted(sequence.to_vector<double>(), values.to_vector<double>(), right));
+    }
+  }
+}
+
+TEST_CASE("searchsorted: sequences of their own for each row, integers, scalars and nothing") {
+  manual_seed(6);
+  const Tensor sequences = sort(randint(-50, 50, {2, 3, 41})).values, values = randint(-60, 60, {2, 3, 17});
+  const Tensor found = searchsorted(sequences, values);
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 3; ++j)
+      CHECK(found[i][j].to_vector<int64_t>() ==
+            counted(sequences[i][j].to_vector<double>(), values[i][j].to_vector<double>(), false));
+  CHECK(searchsorted(tensor<int64_t>({1, 5, 9}), tensor<int64_t>({5})[0], true).item<int64_t>() == 2);
+  CHECK(searchsorted(zeros({0}), tensor({3.0, -3.0})).to_vector<int64_t>() == std::vector<int64_t>{0, 0});
+  CHECK(searchsorted(tensor({1.0, 2.0}), zeros({3, 0})).sizes() == Shape{3, 0});
+  CHECK_THROWS_WITH_AS(searchsorted(zeros({2, 4}), zeros({3, 5})),
+                       doctest::Contains("[searchsorted] values is (3, 5), but a sequence of (2, 4) needs"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(searchsorted(zeros({2, 4}), zeros({5})), doctest::Contains("leading sizes"), ShapeError);
+}
