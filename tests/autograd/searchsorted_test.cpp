@@ -63,3 +63,41 @@ TEST_CASE("searchsorted: sequences of their own for each row, integers, scalars 
                        ShapeError);
   CHECK_THROWS_WITH_AS(searchsorted(zeros({2, 4}), zeros({5})), doctest::Contains("leading sizes"), ShapeError);
 }
+
+TEST_CASE("isin: sets that are compared one by one, and larger ones that are sorted") {
+  manual_seed(7);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const int64_t n : {0, 1, 16, 17, 500}) {
+    CAPTURE(n);
+    const Tensor x = floor(mul(randn({30, 10}, kFloat64), 20)), set = floor(mul(randn({n}, kFloat64), 20));
+    x[0][0].fill_(nan);
+    if (n > 1) set[1].fill_(nan);  // which equals nothing
+    const std::vector<double> known = set.to_vector<double>();
+    std::vector<bool> expected;
+    for (const double v : x.to_vector<double>()) expected.push_back(std::ranges::find(known, v) != known.end());
+    CHECK(isin(x, set).sizes() == x.sizes());
+    CHECK(isin(x, set).to_vector<bool>() == expected);
+  }
+  const Tensor numbers = arange(int64_t{40});
+  CHECK(isin(numbers, mul(arange(20.0), 2)).to_vector<bool>() == eq(remainder(numbers, 2), 0).to_vector<bool>());
+  CHECK(isin(gt(numbers, 3), gt(numbers, -1)).to_vector<bool>() == gt(numbers, 3).to_vector<bool>());
+  CHECK(isin(numbers[3], numbers).item<bool>());
+}
+
+TEST_CASE("mode: the smallest of the most frequent values, at its last place") {
+  manual_seed(8);
+  const Tensor x = randint(0, 40, {3, 300, 2});
+  const ValuesIndices found = mode(x, 1);
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 2; ++j) {
+      const std::vector<int64_t> line = x[i].select(1, j).to_vector<int64_t>();
+      int64_t best = 0;
+      for (int64_t v = 1; v < 40; ++v)
+        if (std::ranges::count(line, v) > std::ranges::count(line, best)) best = v;
+      CHECK(found.values[i][j].item<int64_t>() == best);
+      const auto last = std::ranges::find(line.rbegin(), line.rend(), best);
+      CHECK(found.indices[i][j].item<int64_t>() == line.rend() - last - 1);
+    }
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(mode(tensor({nan, 2.0, nan, 2.0, nan})).values.item<double>() == 2.0);  // NaN equals nothing
+}

@@ -255,6 +255,17 @@ TEST_CASE("an index out of range is reported with its value and position") {
         std::string::npos);
 }
 
+TEST_CASE("gather of lines that several tasks share, and scatter_add back") {
+  const int64_t n = 50'001, lines = 2;
+  std::vector<int64_t> places, expected;
+  for (int64_t i = 0; i < lines * n; ++i) places.push_back(i * 7919 % n);
+  const Tensor x = add(arange(int64_t{lines * n}), 5), index = from_data(places, {lines, n});
+  for (int64_t i = 0; i < lines * n; ++i) expected.push_back(i / n * n + places[static_cast<std::size_t>(i)] + 5);
+  const Tensor picked = gather(reshape(x, {lines, n}), 1, index);
+  CHECK(picked.to_vector<int64_t>() == expected);
+  CHECK(scatter_add(zeros({lines, n}, kInt64), 1, index, picked).to_vector<int64_t>() == x.to_vector<int64_t>());
+}
+
 TEST_CASE("gather and scatter_add reach every column of rows wider than a block") {
   manual_seed(14);
   const std::size_t rows = 9, columns = 700;

@@ -1,4 +1,4 @@
-// gather and scatter: lines along one axis, each processed in order by one thread.
+// gather and scatter: lines along one axis. Those of scatter are processed in order, each by one thread.
 
 #include "index.h"
 #include "kernels/src/table.h"
@@ -57,8 +57,8 @@ struct Placement {
 };
 
 /// A part of the index that one thread processes in order: `steps` rows of `count` elements, `row_step` apart and the
-/// first at `at`, which are columns from `column` on. If a line has no columns next to it, the block is one line
-/// (`along`).
+/// first at `at`, which are columns from `column` on. If a line has no columns next to it, the block is one line, or a
+/// part of it (`along`).
 struct Block {
   int64_t outer, at, count, column, steps, row_step;
   bool along;
@@ -78,20 +78,23 @@ class Body {
 };
 
 /// Calls body(block) for the whole index. The columns of a line are divided by `shares`: whole cache lines, and few
-/// enough that several threads share long lines.
-void for_blocks(const Shape& index, int axis, int64_t shares, Body<Block> body) {
+/// enough that several threads share long lines. A line without columns is divided into parts of `longest` elements.
+void for_blocks(const Shape& index, int axis, int64_t shares, int64_t longest, Body<Block> body) {
   int64_t outer = 1, inner = 1;
   const int64_t n = index[axis];
   for (int d = 0; d < axis; ++d) outer *= index[d];
   for (int d = axis + 1; d < index.size(); ++d) inner *= index[d];
   if (outer * inner * n == 0) return;
-  const int64_t width = std::clamp<int64_t>((inner / shares + 15) / 16 * 16, 16, 256);
-  const int64_t blocks = (inner + width - 1) / width;
-  parallel_for(0, outer * blocks, index_grain(n * std::min(inner, width)), [&](int64_t begin, int64_t end) {
+  const bool along = inner == 1;
+  const int64_t whole = along ? n : inner;
+  const int64_t width = along ? longest : std::clamp<int64_t>((inner / shares + 15) / 16 * 16, 16, 256);
+  const int64_t blocks = (whole + width - 1) / width;
+  const int64_t elements = (along ? 1 : n) * std::min(whole, width);
+  parallel_for(0, outer * blocks, index_grain(elements), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t o = task / blocks, first = task % blocks * width;
-      if (inner == 1) body({o, o * n, n, 0, 1, 0, true});
-      else body({o, o * n * inner + first, std::min(width, inner - first), first, n, inner, false});
+      const int64_t o = task / blocks, first = task % blocks * width, count = std::min(width, whole - first);
+      if (along) body({o, o * n + first, count, 0, 1, 0, true});
+      else body({o, o * n * inner + first, count, first, n, inner, false});
     }
   });
 }
@@ -139,7 +142,7 @@ void gather(const GatherArgs& a, Stream&) {
   const Placement from(index_sizes, x_sizes, a.axis);
   const int64_t size = x_sizes[a.axis];
   dispatch_size(a.out.dtype, [&]<class T>() {
-    for_blocks(index_sizes, a.axis, 4, [&](const Block& block) {
+    for_blocks(index_sizes, a.axis, 4, kIndexGrain, [&](const Block& block) {
       const Side<const T> x(static_cast<const T*>(a.x.pointer), from, block);
       for (int64_t i = 0, at = block.at; i < block.steps; ++i, at += block.row_step) {
         T* out = static_cast<T*>(a.out.pointer) + at;
@@ -165,7 +168,7 @@ void for_scattered(const ScatterArgs& a, Body<ScatterBlock> body) {
   const Placement to(index_sizes, out_sizes, a.axis), from(index_sizes, with_axis(a.source.sizes), a.axis);
   const int64_t size = out_sizes[a.axis];
   const bool rows = a.axis + 1 < index_sizes.size() && to.offsets.empty() && from.offsets.empty();
-  for_blocks(index_sizes, a.axis, rows ? 2 : 4, [&](const Block& block) {
+  for_blocks(index_sizes, a.axis, rows ? 2 : 4, index_sizes[a.axis], [&](const Block& block) {
     body({block, to, from, size, rows && !block.along});
   });
 }

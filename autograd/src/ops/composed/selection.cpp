@@ -8,6 +8,7 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
@@ -115,7 +116,13 @@ std::vector<Tensor> unravel_index(const Tensor& positions, const Shape& sizes) {
   return indices;
 }
 
-Tensor isin(const Tensor& x, const Tensor& test) { return any(eq(unsqueeze(x, -1), ravel(test)), -1); }
+Tensor isin(const Tensor& x, const Tensor& test) {
+  constexpr int64_t few = 16;  // elements that are compared one by one faster than they are sorted and searched
+  const Tensor elements = ravel(test.detach());
+  if (elements.numel() <= few || test.is_complex()) return any(eq(unsqueeze(x, -1), elements), -1);
+  const Tensor sorted = sort(elements).values, place = clamp_max(searchsorted(sorted, x), elements.numel() - 1);
+  return eq(x, reshape(index_select(sorted, 0, ravel(place)), x.sizes()));
+}
 
 Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   if (x.dim() != 1) fail<ShapeError>("[vander] needs a vector, x is {}.", x.sizes());

@@ -81,7 +81,7 @@ ValuesIndices mode(const Tensor& x, int64_t axis, bool keepdim) {
   const ValuesIndices sorted = sort(x.detach(), at);
   const Tensor last = movedim(sorted.values, at, -1), order = movedim(sorted.indices, at, -1);
   // NaN equals nothing, and counts once.
-  const Tensor counts = clamp(sum(eq(unsqueeze(last, -1), unsqueeze(last, -2)), -1), 1);
+  const Tensor counts = clamp(sub(searchsorted(last, last, true), searchsorted(last, last)), 1);
   // argmax finds the first of the most frequent values, which starts its run; the run's last element is its last
   // occurrence, because the sort is stable.
   const Tensor run = argmax(counts, -1, true), end = sub(add(run, gather(counts, -1, run)), 1);
