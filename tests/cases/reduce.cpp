@@ -145,8 +145,11 @@ double smallest(const Line& line) {
   for (const double v : line) m = std::isnan(v) || v < m ? v : m;
   return m;
 }
+/// The mean of equal numbers is exact, since the root of its rounding error would be above the tolerance of std.
 double variance(const Line& line, double correction) {
-  const double m = average(line);
+  long double all = 0;
+  for (const double v : line) all += v;
+  const auto m = static_cast<double>(all / static_cast<long double>(line.size()));
   double sum = 0.0;
   for (const double v : line) sum += (v - m) * (v - m);
   return sum / (static_cast<double>(line.size()) - correction);
