@@ -10,7 +10,7 @@ using namespace levin;
 
 namespace {
 
-/// Returns the sequence's elements that come before each value, counted one by one; a value comes before NaN.
+/// Returns how many of the sequence's elements come before each value. A NaN value comes after all of them.
 std::vector<int64_t> counted(const std::vector<double>& sequence, const std::vector<double>& values, bool right) {
   std::vector<int64_t> found;
   for (const double v : values)
@@ -82,6 +82,8 @@ TEST_CASE("isin: sets that are compared one by one, and larger ones that are sor
   CHECK(isin(numbers, mul(arange(20.0), 2)).to_vector<bool>() == eq(remainder(numbers, 2), 0).to_vector<bool>());
   CHECK(isin(gt(numbers, 3), gt(numbers, -1)).to_vector<bool>() == gt(numbers, 3).to_vector<bool>());
   CHECK(isin(numbers[3], numbers).item<bool>());
+  const Tensor points = complex(tensor({3.0, 3.0, 50.0}), tensor({0.0, 1.0, 0.0}));  // complex numbers have no order
+  CHECK(isin(points, numbers).to_vector<bool>() == std::vector<bool>{true, false, false});
 }
 
 TEST_CASE("mode: the smallest of the most frequent values, at its last place") {

@@ -49,7 +49,7 @@ void check_fused(const std::vector<Tensor>& inputs, const std::function<Tensor(c
 TEST_CASE("group, instance and RMS norm: values and gradients of many groups, off the origin") {
   manual_seed(3);
   const TensorOptions wide{.dtype = kFloat64};
-  const int64_t channels = 150;  // also of a group: more than have their sums at a time
+  const int64_t channels = 150;  // of which one group has more than Channels::kMost, too
   const Tensor x = add(randn({5, channels, 13, 11}, wide), 3.0), w = randn({channels}, wide);
   const Tensor b = randn({channels}, wide);
   const auto spread = [&](const Tensor& t) { return reshape(t, {channels, 1, 1}); };

@@ -81,7 +81,7 @@ struct BatchStatistics {
 /// between two passes, and small planes of several channels make long runs of memory.
 template <class T, class Args, class F>
 void for_channels(const Args& a, F&& f) {
-  constexpr int64_t kInCache = 32768, kMostPlanes = 16;
+  constexpr int64_t kInCache = 32768, kMostPlanes = 16;  // limits of a group of several channels
   const int64_t elements = a.batch * a.spatial;  // of a channel
   if (elements == 0) return;
   const auto fitting = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kInCache / elements)));

@@ -119,9 +119,10 @@ std::vector<Tensor> unravel_index(const Tensor& positions, const Shape& sizes) {
 Tensor isin(const Tensor& x, const Tensor& test) {
   constexpr int64_t few = 16;  // elements that are compared one by one faster than they are sorted and searched
   const Tensor elements = ravel(test.detach());
-  if (elements.numel() <= few || test.is_complex()) return any(eq(unsqueeze(x, -1), elements), -1);
+  if (elements.numel() <= few || x.is_complex() || test.is_complex())
+    return any(eq(unsqueeze(x, -1), elements), -1);
   const Tensor sorted = sort(elements).values, place = clamp_max(searchsorted(sorted, x), elements.numel() - 1);
-  return eq(x, reshape(index_select(sorted, 0, ravel(place)), x.sizes()));
+  return eq(x, take(sorted, place));
 }
 
 Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
